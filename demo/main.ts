@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { bootDemo } from './boot.ts';
 import { startDemoWorld } from './world.ts';
 
-const SEALIFT = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+const SEALIFT = fileURLToPath(new URL('../dist/cli/start.cjs', import.meta.url));
 
 type Step = {
   readonly args: readonly string[];

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { build, transform, type BuildOptions, type Plugin } from 'esbuild';
 import { digestProgram } from '../src/base/program.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -33,11 +33,24 @@ const require = createRequire(import.meta.url);`;
 /** The last step of the build: what the built program answers when it is asked which program it is. */
 export async function buildProgram(): Promise<void> {
   const dist = join(ROOT, 'dist');
-  const { program, packages } = await bundle('src/cli/main.ts', join(dist, 'cli'));
-  await chmod(program, 0o755);
+  const { packages } = await bundle('src/cli/main.ts', join(dist, 'cli'));
+  await writeStart(join(dist, 'cli/start.cjs'));
   await replaceFile(join(dist, 'third-party-licenses.txt'), await joinLicenses(packages));
   const digest = await digestProgram(ROOT, dist);
   await replaceFile(join(dist, 'program-digest.json'), `${JSON.stringify({ digest })}\n`);
+}
+
+/** The command: a file that any Node since 12 can read, and which then loads the program or says why not. */
+async function writeStart(path: string): Promise<void> {
+  const source = await readFile(join(ROOT, 'src/cli/start.cts'), 'utf8');
+  const { code } = await transform(source, {
+    loader: 'ts',
+    platform: 'node',
+    target: 'node12.22',
+    format: 'cjs',
+  });
+  await replaceFile(path, `#!/usr/bin/env node\n${code}`);
+  await chmod(path, 0o755);
 }
 
 /**

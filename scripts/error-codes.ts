@@ -65,6 +65,7 @@ export function listErrorCodes(root: string): ErrorCodes {
   }
   for (const code of listFamilies(files)) add(code);
   for (const code of listUsageCodes()) add(code, 2);
+  for (const code of listStartCodes(root)) add(code, 6);
   return codes;
 }
 
@@ -91,6 +92,12 @@ function listFamilies(
     throw new Error(`scripts/error-codes.ts does not know which codes ${template} stands for`);
   });
 }
+
+/** Codes of the file that runs before the program, and throws nothing. */
+const listStartCodes = (root: string): readonly string[] =>
+  [...readFileSync(join(root, 'src/cli/start.cts'), 'utf8').matchAll(/code: '([a-z.-]+)'/g)].map(
+    ([, code = '']) => code,
+  );
 
 /** What `src/cli/terminal/errors.ts` makes of commander's codes. */
 function listUsageCodes(): readonly string[] {

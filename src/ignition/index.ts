@@ -12,6 +12,8 @@ export type { Unresolved } from './resolve.ts';
 
 // Checks.
 export { checkIgnition, formatValidIgnition, readGivenIgnition } from './check.ts';
+export { findUnitJudge } from './unit-judge.ts';
+export type { UnitJudge } from './unit-judge.ts';
 export { findUnitFaults, isInstalled } from './units.ts';
 
 // Archives.

@@ -1,15 +1,13 @@
 import { printable } from '../base/text/words.ts';
 import type { File, IgnitionConfig, Unit } from './schema.ts';
 import { decodeFileContent } from './resource.ts';
+import { listPrograms, readUnitFile, type UnitFile } from './unit-file.ts';
 
 /** A reason why systemd does not start a unit, or why what it starts fails at once. */
 export type UnitFault = { readonly unit: string; readonly problem: string };
 
 /** CoreOS has no file of its own here: every script in it comes from a config. */
 const SCRIPTS = /\/usr\/local\/bin\/[\w.-]+\.sh\b/g;
-
-/** systemd.service(5), "COMMAND LINES": the first word, behind its special prefixes. */
-const COMMAND = /^(Exec\w+)[ \t]*=[ \t]*[-@:+!|]*([^\s"']+)/gm;
 
 /**
  * Finds units that cannot do their work: services without a command, units with a broken section, and commands or
@@ -20,34 +18,37 @@ export function findUnitFaults({ systemd, storage }: IgnitionConfig): readonly U
   const explain = createExplainer(storage?.files ?? []);
   const units = (systemd?.units ?? []).filter(({ mask }) => mask !== true);
   return units.flatMap((unit) => {
-    const texts = [unit.contents ?? '', ...(unit.dropins ?? []).map((one) => one.contents ?? '')];
-    const programs = texts.flatMap((text) =>
-      [...text.matchAll(COMMAND)].map(([, , program = '']) => program),
+    const dropins = (unit.dropins ?? []).map(({ contents = '' }) => contents);
+    const read = readUnitFile([unit.contents ?? '', ...dropins]);
+    const exec = [...read.values].filter(([name]) =>
+      /^(?:Service|Socket|Mount|Swap)\.Exec/.test(name),
     );
     const problems = [
-      ...explainCommandless(unit, programs.length),
-      ...texts.flatMap(explainHeaders),
-      ...explain(programs),
+      ...explainCommandless(unit, read),
+      ...read.broken.map(
+        (line) => `"${printable(line)}" is not the name of a section, so systemd refuses the unit`,
+      ),
+      ...explain(exec.flatMap(([, values]) => listPrograms(values))),
     ];
     return [...new Set(problems)].map((problem) => ({ unit: unit.name, problem }));
   });
 }
 
-/** systemd.service(5): a service without ExecStart= must have RemainAfterExit= and ExecStop=. */
-const explainCommandless = ({ name, contents }: Unit, commands: number): readonly string[] =>
-  contents !== undefined && name.endsWith('.service') && commands === 0
-    ? [`${name} has no command, so systemd refuses it`]
-    : [];
-
-/** systemd.syntax(7): the name of a section is in brackets; a line that ends in a backslash goes on. */
-const explainHeaders = (text: string): readonly string[] =>
-  text
-    .replaceAll(/\\\n/g, ' ')
-    .split('\n')
-    .filter((line) => line.startsWith('[') && !/^\[[^\]]+\]\s*$/.test(line))
-    .map(
-      (line) => `"${printable(line)}" is not the name of a section, so systemd refuses the unit`,
-    );
+/** systemd.service(5): a service without ExecStart= must have RemainAfterExit= and ExecStop=, or SuccessAction=. */
+function explainCommandless(
+  { name, contents = '' }: Unit,
+  { values }: UnitFile,
+): readonly string[] {
+  // A unit without contents is one of the system, or masked.
+  if (contents === '' || !name.endsWith('.service')) return [];
+  const has = (key: string): boolean => (values.get(key) ?? []).length > 0;
+  const stays = /^(?:1|y|yes|t|true|on)$/i.test(
+    values.get('Service.RemainAfterExit')?.at(-1) ?? '',
+  );
+  return has('Service.ExecStart') || has('Unit.SuccessAction') || (stays && has('Service.ExecStop'))
+    ? []
+    : [`${name} has no command, so systemd refuses it`];
+}
 
 /** systemd.service(5): an absolute path, or a name that is looked up. */
 const isRelative = (program: string): boolean => /^[^/%$][^/]*\//.test(program);
@@ -93,4 +94,4 @@ const listCalled = (file: File): readonly string[] => {
 
 /** False if enabling the unit has no effect; units without contents are those of the system. */
 export const isInstalled = ({ contents = '[Install]' }: Unit): boolean =>
-  /^\[Install\]\s*$/m.test(contents);
+  /^[ \t]*\[Install\][ \t\r]*$/m.test(contents);

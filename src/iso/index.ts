@@ -49,12 +49,14 @@ export {
 export type { KargAreas, KargEdits, KargsFiller, LocatedAreas } from './coreos/kargs.ts';
 export { findMissingKargs } from './coreos/missing-kargs.ts';
 export { readBootMenus } from './coreos/menu.ts';
-export type { MenuEntry } from './coreos/menu.ts';
+export type { BootEntry } from './boot/el-torito.ts';
+export type { BootMenu, MenuEntry } from './coreos/menu.ts';
 export {
   malformed,
   parseMinimalRecipe,
   readCoreosFeatures,
   readCoreosLive,
+  readKernelArchitecture,
   requireArchitecture,
 } from './coreos/live.ts';
 export type { CoreosFeatures, MinimalRecipe } from './coreos/live.ts';

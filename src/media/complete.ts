@@ -20,6 +20,21 @@ export type Completeness = Pick<NamedImages, 'unread'> & {
   readonly absent: readonly AbsentImage[];
 };
 
+type BuiltIndex = Pick<MediaIndex, 'images' | 'leftOut' | 'program'>;
+
+/**
+ * True if the index does not tell whether an image was left out on purpose: those of earlier versions, which do not
+ * name their program, never list such images. An image that the build carried is missing in any case.
+ */
+export function mayBeLeftOut(image: string, index: BuiltIndex | undefined): boolean {
+  if (!index || index.program !== undefined || index.leftOut !== undefined) return false;
+  const digest = image.split('@')[1];
+  return !index.images.some(
+    ({ source, manifests }) =>
+      source === image || (digest !== undefined && manifests.includes(digest)),
+  );
+}
+
 type CheckedMedium = {
   readonly tree: RegistryTree;
   readonly index: Pick<MediaIndex, 'release' | 'images' | 'leftOut' | 'catalogs'> | undefined;

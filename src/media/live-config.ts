@@ -14,10 +14,12 @@ export type MediumConfig = {
   readonly problem?: string;
 };
 
+export const EMBEDDED_CONFIG = 'embedded Ignition config';
+
 /** Reads the configs of a medium, that of lowest precedence first. */
 export const readMediumConfigs = async (iso: IsoImage): Promise<readonly MediumConfig[]> => [
   await readConfig('bootstrap Ignition config', () => readBootstrapIgnition(iso)),
-  await readConfig('embedded Ignition config', () => readEmbedded(iso)),
+  await readConfig(EMBEDDED_CONFIG, () => readEmbedded(iso)),
 ];
 
 /** The configs as Ignition merges them; undefined without any. */

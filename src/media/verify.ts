@@ -27,7 +27,7 @@ import {
   ROOTFS_PATH,
 } from './media-index.ts';
 import { planContents } from './area-values.ts';
-import { findIncomplete } from './complete.ts';
+import { findIncomplete, mayBeLeftOut } from './complete.ts';
 import { readAreas } from './medium.ts';
 import { openDamaged, type IsoFiles, useImage, type IsoSource } from './open.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree.ts';
@@ -214,14 +214,27 @@ async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void
 }
 
 /** The members of an index that say what a medium should have; its extents take much memory. */
-type NamingIndex = Pick<MediaIndex, 'product' | 'release' | 'images' | 'leftOut' | 'catalogs'>;
+type NamingIndex = Pick<
+  MediaIndex,
+  'product' | 'release' | 'images' | 'leftOut' | 'catalogs' | 'program'
+>;
 
-const pickNaming = ({ product, release, images, leftOut, catalogs }: MediaIndex): NamingIndex => ({
+const pickNaming = ({
   product,
   release,
   images,
-  ...withoutUndefined({ leftOut, catalogs }),
+  leftOut,
+  catalogs,
+  program,
+}: MediaIndex): NamingIndex => ({
+  product,
+  release,
+  images,
+  ...withoutUndefined({ leftOut, catalogs, program }),
 });
+
+const EARLIER =
+  'the version that made this medium did not record which images were left out on purpose';
 
 /** Products whose registry is all that a cluster has. */
 const WHOLE_PRODUCTS: readonly string[] = ['live-iso', 'upgrade-iso'];
@@ -230,7 +243,7 @@ const WHOLE_PRODUCTS: readonly string[] = ['live-iso', 'upgrade-iso'];
 async function verifyComplete(
   iso: IsoImage,
   index: NamingIndex | undefined,
-  { findings: { report, problems }, options: { signal } }: Work,
+  { findings: { report, problems, oddities }, options: { signal } }: Work,
 ): Promise<void> {
   const root = await findRegistryRoot(iso);
   if (root === undefined || (index && !WHOLE_PRODUCTS.includes(index.product))) return;
@@ -238,6 +251,10 @@ async function verifyComplete(
   const tree = isoRegistryTree(iso, root);
   const { absent, unread } = await findIncomplete(iso, { tree, index }, signal);
   for (const one of absent) {
+    if (mayBeLeftOut(one.image, index)) {
+      oddities.push(`${one.image} is not where hosts look ${describeAbsence(one)}; ${EARLIER}`);
+      continue;
+    }
     report({
       kind: 'missing',
       problem: `is not where hosts look ${describeAbsence(one)}`,

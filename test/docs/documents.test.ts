@@ -178,7 +178,7 @@ describe('docs/decisions', () => {
 
 describe('Containerfile', () => {
   it('copies files that exist', () => {
-    const sources = [...read('Containerfile').matchAll(/^COPY --chown=\S+ (.+) \S+$/gm)]
+    const sources = [...read('Containerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)]
       .flatMap((match) => first(match).split(' '))
       .filter((name) => !name.startsWith('--'));
     expect(sources).toContain('templates');

@@ -9,6 +9,7 @@ import {
   stat,
   writeFile,
 } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -64,6 +65,35 @@ describe.each(NODES)('the packed program on Node.js %s', (major, node) => {
     expect(made.size).toBe(1);
   });
 });
+
+describe.each(['12', '14', '16', '18'])('an older Node.js: %s', (major) => {
+  it('gets one line: found, needed, how to get it', async (context) => {
+    const node = nodeOf(major);
+    const missing = await installNode(major, node);
+    if (missing !== undefined) context.skip(missing);
+    const start = join(ROOT, 'dist/cli/start.cjs');
+    const { status, stdout, stderr } = spawnSync(node, [start, 'build', 'live-iso'], TEXT);
+    expect([status, stdout]).toEqual([6, '']);
+    expect(stderr).toMatch(
+      new RegExp(
+        String.raw`^error: sealift needs Node\.js [\d.]+ or newer, and \S+ is ${major}\.\S+: install .+ \[node\.too-old\]\n$`,
+      ),
+    );
+    const json = spawnSync(node, [start, 'build', 'live-iso', '--log-format', 'json'], TEXT);
+    expect(JSON.parse(json.stderr)).toMatchObject({ code: 'node.too-old', exitCode: 6 });
+  });
+});
+
+describe('a Node.js that lacks a part', () => {
+  it('gets one line, too', () => {
+    const start = join(ROOT, 'dist/cli/start.cjs');
+    const { status, stderr } = spawnSync(process.execPath, ['--jitless', start, '--version'], TEXT);
+    expect(status).toBe(6);
+    expect(stderr).toMatch(/lacks WebAssembly, .+--jitless.+ \[node\.incomplete\]\n$/);
+  });
+});
+
+const TEXT = { encoding: 'utf8' } as const;
 
 /** SHA-256 of what was built with the lock. */
 const made = new Set<string>();

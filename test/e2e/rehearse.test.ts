@@ -107,7 +107,30 @@ describe('a rehearsal', () => {
     );
     const { exitCode, value } = await play(path);
     expect(exitCode).toBe(8);
-    expect(failing(value).join('\n')).toContain('wait for volume');
+    expect(failing(value).join('\n')).toContain('the kernel gets coreos.liveiso=');
+  });
+
+  it('of a medium with a kernel that nobody recognizes does not know on which hosts it runs', async () => {
+    const kernel = await locate((path) => path === '/images/pxeboot/vmlinuz');
+    const path = await breakCopy('unknown.iso', kernel.offset, Buffer.alloc(0x210));
+    const { exitCode, value } = await play(path);
+    expect(exitCode).toBe(0);
+    expect(value.steps.find(({ name }) => name === 'the kernel runs on the hosts')).toMatchObject({
+      outcome: 'unknown',
+      place: '/images/pxeboot/vmlinuz',
+    });
+  });
+
+  it('of a medium whose menu leaves out the config says so', async () => {
+    const menu = await locate((path) => path.endsWith('/grub.cfg'));
+    const image = await openIso(iso);
+    const text = Buffer.from(await image.readBytes(menu.offset, menu.size)).toString('latin1');
+    await image.close();
+    const without = text.replace('/images/ignition.img', ' '.repeat(20));
+    const broken = await breakCopy('menu.iso', menu.offset, Buffer.from(without, 'latin1'));
+    expect(failing((await play(broken)).value)).toEqual([
+      expect.stringMatching(/does not load \/images\/ignition\.img$/),
+    ]);
   });
 
   it('of a medium with another image of the registry does not know what is in it', async () => {

@@ -6,7 +6,7 @@ import { textFile } from '../../src/ignition/index.ts';
 import { parseResolved } from '../../src/ignition/resolve.ts';
 import type { IsoImage } from '../../src/iso/index.ts';
 import { openIso } from '../../src/iso/read/open.ts';
-import { findIncomplete } from '../../src/media/complete.ts';
+import { findIncomplete, mayBeLeftOut } from '../../src/media/complete.ts';
 import { readIndex, type MediaIndex } from '../../src/media/media-index.ts';
 import { findNamingParts, listNamedImages, readShelf } from '../../src/media/named-images.ts';
 import { readBootstrapIgnition } from '../../src/media/open.ts';
@@ -175,5 +175,31 @@ describe.skipIf(!hasTools)('the images that a medium names', () => {
       exitCode: 8,
       problems: ['registries.conf: registries.conf of the nodes: it is not TOML'],
     });
+  });
+});
+
+describe('an image that a medium does not have', () => {
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const carried = {
+    name: 'etcd',
+    set: 'release',
+    source: 'quay.io/tools:1',
+    repository: 'ocp',
+    tags: [],
+    manifests: [digest],
+  };
+
+  it('may have been left out by a version that did not record it', () => {
+    const index = { images: [carried] };
+    expect(mayBeLeftOut('quay.io/other:1', index)).toBe(true);
+    expect(mayBeLeftOut(`quay.io/ocp@sha256:${'b'.repeat(64)}`, index)).toBe(true);
+  });
+
+  it('is missing if the build carried it, or would have recorded it, or without an index', () => {
+    expect(mayBeLeftOut(`quay.io/ocp@${digest}`, { images: [carried] })).toBe(false);
+    expect(mayBeLeftOut('quay.io/tools:1', { images: [carried] })).toBe(false);
+    expect(mayBeLeftOut('quay.io/other:1', { images: [], program: '0.2.0' })).toBe(false);
+    expect(mayBeLeftOut('quay.io/other:1', { images: [], leftOut: ['x'] })).toBe(false);
+    expect(mayBeLeftOut('quay.io/other:1', undefined)).toBe(false);
   });
 });

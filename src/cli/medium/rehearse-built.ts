@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { SealiftError } from '../../base/errors.ts';
 import { toPrintable } from '../../base/text/words.ts';
+import { findUnitJudge } from '../../ignition/index.ts';
 import { rehearse } from '../../media/rehearse/rehearse.ts';
 import type { Step } from '../../media/rehearse/step.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
@@ -40,9 +41,11 @@ export async function rehearseBuilt(
   try {
     keepGarbageSmall();
     const value = await runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
-      useWatched(iso, { ...host, ...watched }, (source) =>
-        rehearse(source, { signal: watched.signal, date: formatDay(host.now()) }),
-      ),
+      useWatched(iso, { ...host, ...watched }, async (source) => {
+        const { signal } = watched;
+        const unitJudge = await findUnitJudge({ env: host.env, signal });
+        return rehearse(source, { signal, unitJudge, date: formatDay(host.now()) });
+      }),
     );
     const of = (wanted: Step['outcome']): readonly Step[] =>
       value.steps.filter(({ outcome }) => outcome === wanted);

@@ -5,6 +5,7 @@ import { createBlobCache } from '../../base/store/blob-cache.ts';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
 import { formatSize, toPrintable } from '../../base/text/words.ts';
+import { findUnitJudge } from '../../ignition/index.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import type { LeftRelease } from '../../media/rehearse/gates.ts';
 import { rehearse, type RehearseOptions, type Rehearsal } from '../../media/rehearse/rehearse.ts';
@@ -94,6 +95,7 @@ const play = (
       name,
       value: await rehearse(source, {
         signal: watched.signal,
+        unitJudge: await findUnitJudge({ env: host.env, signal: watched.signal }),
         date: date ?? formatDay(host.now()),
         site: site === undefined ? undefined : readPlannedHosts(resolve(host.cwd, site), site),
         askLeft: createAsk(options, { ...host, ...watched }),

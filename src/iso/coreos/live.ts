@@ -121,7 +121,7 @@ export async function requireArchitecture(
   expected: KernelArchitecture,
   hint: string,
 ): Promise<void> {
-  const found = await readKernelArchitecture(iso);
+  const found = await readKernelArchitecture(iso, KERNEL);
   if (found === undefined || found === expected) return;
   throw new ConfigError(
     'base-iso.architecture',
@@ -131,7 +131,7 @@ export async function requireArchitecture(
 }
 
 /**
- * Architecture of a live ISO's kernel, from its header; undefined if the header is unknown.
+ * Architecture of a kernel, from its header; undefined if the header is unknown.
  *
  * | offset | what | by |
  * |---|---|---|
@@ -140,8 +140,11 @@ export async function requireArchitecture(
  * | 0 | ELF header of 64 bits, little-endian, `e_machine` 21 at 18 | System V ABI, gABI 4.1 |
  * | 0x3c | offset of `PE\0\0` and the machine type | UEFI 2.10, 2.1.1 |
  */
-async function readKernelArchitecture(iso: IsoImage): Promise<KernelArchitecture | undefined> {
-  const node = await iso.find(KERNEL);
+export async function readKernelArchitecture(
+  iso: IsoImage,
+  path: string,
+): Promise<KernelArchitecture | undefined> {
+  const node = await iso.find(path);
   const [extent] = node?.kind === 'file' ? node.extents : [];
   if (extent === undefined) return undefined;
   const head = Buffer.alloc(4096);

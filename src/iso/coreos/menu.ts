@@ -21,6 +21,8 @@ export type BootMenu = {
   readonly path: string;
   readonly kind: MenuKind;
   readonly entries: readonly MenuEntry[];
+  /** Volumes that the boot loader looks for, to load files from the one that it finds. */
+  readonly volumes: readonly string[];
 };
 
 /** Bytes; menus of CoreOS have 2 KiB. */
@@ -37,19 +39,28 @@ export async function readBootMenus(iso: IsoImage): Promise<readonly BootMenu[]>
     const kind = menuKindOf(path);
     if (kind === undefined || node.kind !== 'file') continue;
     const text = Buffer.from(await iso.readFile(node, LARGEST_MENU)).toString('latin1');
-    menus.push({ path, kind, entries: kind === 'grub' ? readGrub(text) : readIsolinux(text) });
+    menus.push({
+      path,
+      kind,
+      ...(kind === 'grub'
+        ? { entries: readGrub(text), volumes: readSearched(text) }
+        : { entries: readIsolinux(text), volumes: [] }),
+    });
   }
   return menus;
 }
 
 const wordsOf = (text: string): readonly string[] => text.split(/[ \t]+/).filter(Boolean);
 
-/** GRUB manual, "linux" and "initrd"; the padding of an area of arguments is a comment. */
+/** GRUB manual, "menuentry", "linux" and "initrd"; the padding of an area of arguments is a comment. */
 export function readGrub(text: string): readonly MenuEntry[] {
   const entries: MenuEntry[] = [];
+  let isEntry = false; // without one, GRUB shows its prompt
   for (const line of text.split(/\r?\n/)) {
     const [command = '', ...words] = wordsOf(line);
-    if (/^linux(?:efi)?$/.test(command)) {
+    if (command === 'menuentry' || command === '}') isEntry = command !== '}';
+    else if (!isEntry) continue;
+    else if (/^linux(?:efi)?$/.test(command)) {
       const [kernel = '', ...kargs] = words;
       entries.push({ kernel, initrds: [], kargs: kargs.join(' ') });
     } else if (/^initrd(?:efi)?$/.test(command)) {
@@ -58,6 +69,19 @@ export function readGrub(text: string): readonly MenuEntry[] {
     }
   }
   return entries;
+}
+
+/** GRUB manual, "search": labels that must lead to the root. */
+export function readSearched(text: string): readonly string[] {
+  return text.split(/\r?\n/).flatMap((line) => {
+    const [command = '', ...words] = wordsOf(line);
+    const isRoot = words.some((word) => /^--set(?:=root)?$/.test(word));
+    const isLabel = words.some((word) => /^(?:-l|--label)$/.test(word));
+    const label = words.filter((word) => !word.startsWith('-')).at(-1);
+    return command === 'search' && isRoot && isLabel && label !== undefined
+      ? [label.replaceAll(/["']/g, '')]
+      : [];
+  });
 }
 
 /** SYSLINUX, `KERNEL` and `APPEND`; the word `initrd=` is a list with commas. */

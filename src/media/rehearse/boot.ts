@@ -1,13 +1,17 @@
-import { SealiftError } from '../../base/errors.ts';
 import {
+  type BootEntry,
+  type BootMenu,
+  findEmbedArea,
   findMissingKargs,
   type IsoImage,
   type MenuEntry,
   readBootMenus,
   readCoreosLive,
-  requireArchitecture,
+  readKernelArchitecture,
+  SECTOR_SIZE,
 } from '../../iso/index.ts';
 import { BOOTSTRAP_IMAGE_PATH, type MediaIndex, ROOTFS_PATH } from '../media-index.ts';
+import { EMBEDDED_CONFIG } from '../live-config.ts';
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import { cannotKnow, type Step, unless, unlessAny, will, willNot } from './step.ts';
@@ -19,9 +23,11 @@ export async function rehearseBoot(medium: PlayedMedium): Promise<readonly Step[
   const { iso, index } = medium;
   const { value: menus = [], problem } = await attempt(() => readBootMenus(iso));
   const entries = menus.flatMap(({ path, entries }) => entries.map((entry) => ({ path, entry })));
-  const needed = [...new Set([...entries.flatMap(listFiles), ROOTFS_PATH])];
+  const needed = [
+    ...new Set([...entries.flatMap(listFiles), ROOTFS_PATH, ...listLoaderFiles(index)]),
+  ];
   return [
-    ...rehearseFirmware(iso),
+    ...(await rehearseFirmware(iso)),
     ...(menus.length === 0
       ? [willNot(PART, 'a boot menu starts the kernel', { reason: problem ?? 'no menu is there' })]
       : menus.map(({ path, entries }) =>
@@ -37,10 +43,11 @@ export async function rehearseBoot(medium: PlayedMedium): Promise<readonly Step[
     ),
     ...unlessAny(
       PART,
-      'the initrd with the bootstrap config is loaded',
-      entries.flatMap((one) => findMissingInitrd(one, medium)),
+      'the initrds with configs for Ignition are loaded',
+      await findMissingInitrds(entries, medium),
     ),
-    await rehearseKernel(iso, index),
+    ...rehearseRoot(menus, iso),
+    ...(await rehearseKernels(entries, medium)),
     ...(await rehearseVolume(iso, entries)),
   ];
 }
@@ -52,23 +59,39 @@ const listFiles = ({ entry: { kernel, initrds } }: Placed): readonly string[] =>
   ...initrds,
 ];
 
+/** Menus and programs of the boot loaders, such as the modules of ISOLINUX. */
+const listLoaderFiles = (index: MediaIndex | undefined): readonly string[] =>
+  (index?.extents ?? [])
+    .flatMap(({ paths }) => paths)
+    .filter((path) => /^\/(?:EFI|boot|isolinux)\/.*\.(?:bin|c32|cfg|efi|mod)$/i.test(path));
+
 /** El Torito: an entry for each kind of firmware that the medium is made for. */
-function rehearseFirmware({ bootEntries, fileSize }: IsoImage): readonly Step[] {
-  if (bootEntries.length === 0) {
+async function rehearseFirmware(iso: IsoImage): Promise<readonly Step[]> {
+  if (iso.bootEntries.length === 0) {
     const reason = 'the ISO has no boot catalog';
     return [willNot(PART, 'firmware finds the boot loader', { reason })];
   }
-  return bootEntries.map(({ platform, bootable, sector, loadSectors }) => {
-    const isInside = sector * 2048 + Math.min(loadSectors, 1) * 512 <= fileSize;
-    return unless(PART, `${platform} firmware finds the boot loader`, {
-      place: `El Torito entry ${platform}`,
-      reason: !bootable
-        ? 'its entry in the boot catalog is marked as not bootable'
-        : isInside
-          ? undefined
-          : 'its entry points behind the end of the ISO',
-    });
-  });
+  return Promise.all(
+    iso.bootEntries.map(async (entry) =>
+      unless(PART, `${entry.platform} firmware finds the boot loader`, {
+        place: `El Torito entry ${entry.platform}`,
+        reason: await explainEntry(entry, iso),
+      }),
+    ),
+  );
+}
+
+async function explainEntry(
+  { bootable, sector, loadSectors }: BootEntry,
+  iso: IsoImage,
+): Promise<string | undefined> {
+  if (!bootable) return 'its entry in the boot catalog is marked as not bootable';
+  const [offset, size] = [sector * SECTOR_SIZE, Math.min(loadSectors, 1) * 512];
+  if (offset + size > iso.fileSize) return 'its entry points behind the end of the ISO';
+  const head = await iso.readBytes(offset, size);
+  return size > 0 && head.every((byte) => byte === 0)
+    ? 'its boot image begins with zeros'
+    : undefined;
 }
 
 type Sized = { readonly iso: IsoImage; readonly index: MediaIndex | undefined };
@@ -77,9 +100,11 @@ type Sized = { readonly iso: IsoImage; readonly index: MediaIndex | undefined };
 async function findMissingFiles(
   paths: readonly string[],
   { iso, index }: Sized,
-): Promise<readonly { readonly place: string; readonly reason: string }[]> {
+): Promise<readonly Missing[]> {
   const sizes = new Map(
-    index?.extents.flatMap(({ size, paths }) => paths.map((path) => [path, size] as const)),
+    index?.extents.flatMap(({ size, paths }) =>
+      paths.filter((path) => !path.endsWith('.cfg')).map((path) => [path, size] as const),
+    ),
   );
   const found = await Promise.all(
     paths.map(async (path) => {
@@ -94,36 +119,69 @@ async function findMissingFiles(
   return found.flat();
 }
 
-const findMissingInitrd = (
-  { path, entry }: Placed,
-  { index }: PlayedMedium,
-): readonly { readonly place: string; readonly reason: string }[] =>
-  index?.product !== 'live-iso' || entry.initrds.includes(BOOTSTRAP_IMAGE_PATH)
-    ? []
-    : [{ place: path, reason: `an entry of ${path} does not load ${BOOTSTRAP_IMAGE_PATH}` }];
+type Missing = { readonly place: string; readonly reason: string };
 
-async function rehearseKernel(iso: IsoImage, index: MediaIndex | undefined): Promise<Step> {
-  const architecture = index?.release.architecture;
-  const name = 'the kernel runs on the hosts';
-  if (architecture !== 'x86_64' && architecture !== 'aarch64' && architecture !== 'ppc64le') {
-    const reason = `the kernel of ${architecture ?? 'an unknown architecture'} is not recognized`;
-    return cannotKnow(PART, name, { reason });
-  }
-  try {
-    await requireArchitecture(iso, architecture, '');
-    return will(PART, `${name}, which are ${architecture}`);
-  } catch (error) {
-    if (!(error instanceof SealiftError)) throw error;
-    return willNot(PART, name, { reason: error.message, place: '/images/pxeboot/vmlinuz' });
-  }
+/** The initrds in which Ignition finds configs: a menu that leaves one out starts a system without it. */
+async function findMissingInitrds(
+  entries: readonly Placed[],
+  { iso, index, configs }: PlayedMedium,
+): Promise<readonly Missing[]> {
+  const isEmbedded = configs.some(({ name, config }) => name === EMBEDDED_CONFIG && config);
+  const { value: area } = await attempt(() => findEmbedArea(iso));
+  const needed = [
+    ...(index?.product === 'live-iso' ? [BOOTSTRAP_IMAGE_PATH] : []),
+    ...(isEmbedded && area ? [area.file.replace(/^\/*/, '/')] : []),
+  ];
+  return entries.flatMap(({ path, entry: { initrds } }) =>
+    needed
+      .filter((initrd) => !initrds.includes(initrd))
+      .map((initrd) => ({ place: path, reason: `an entry of ${path} does not load ${initrd}` })),
+  );
 }
 
-/** The kernel arguments of each menu entry, which the areas of kernel arguments are a part of. */
+async function rehearseKernels(
+  entries: readonly Placed[],
+  { iso, index }: PlayedMedium,
+): Promise<readonly Step[]> {
+  const name = 'the kernel runs on the hosts';
+  const architecture = index?.release.architecture;
+  const kernels = [...new Set(entries.map(({ entry: { kernel } }) => kernel))];
+  const found = await Promise.all(
+    kernels.map(async (place) => ({ place, is: await readKernelArchitecture(iso, place) })),
+  );
+  const steps = found.flatMap(({ place, is }): readonly Step[] => {
+    if (is === architecture) return [];
+    const reason = `it is for ${is ?? 'an architecture that its header does not tell'}`;
+    return [
+      (is === undefined || architecture === undefined ? cannotKnow : willNot)(PART, name, {
+        reason,
+        place,
+      }),
+    ];
+  });
+  return steps.length > 0 || architecture === undefined
+    ? steps
+    : [will(PART, `${name}, which are ${architecture}`)];
+}
+
+/** GRUB takes its files from the volume with this label: the medium itself, or one that is not there. */
+const rehearseRoot = (
+  menus: readonly BootMenu[],
+  { volume: { volumeId } }: IsoImage,
+): readonly Step[] =>
+  unlessAny(
+    PART,
+    'the boot loader finds the volume of its files',
+    menus.flatMap(({ path, volumes }) =>
+      volumes
+        .filter((volume) => volume !== volumeId)
+        .map((volume) => ({ place: path, reason: `it looks for the volume "${volume}"` })),
+    ),
+  );
+
+/** The kernel arguments of each menu entry, of which the areas of kernel arguments are a part. */
 async function rehearseVolume(iso: IsoImage, entries: readonly Placed[]): Promise<readonly Step[]> {
   const { volumeId } = iso.volume;
-  const name = `the live system finds the volume "${volumeId}"`;
-  const { value: live, problem } = await attempt(() => readCoreosLive(iso));
-  if (!live) return [willNot(PART, name, { reason: problem })];
   const problems = entries.flatMap(({ path, entry: { kargs } }) => {
     const labels = kargs.split(' ').filter((word) => word.startsWith('coreos.liveiso='));
     const other = labels.find((word) => word !== `coreos.liveiso=${volumeId}`);
@@ -132,14 +190,18 @@ async function rehearseVolume(iso: IsoImage, entries: readonly Placed[]): Promis
       ? []
       : [{ place: path, reason: 'the kernel does not get coreos.liveiso=' }];
   });
+  // Areas that were moved only keep tools from customizing the medium.
+  const { value: live } = await attempt(() => readCoreosLive(iso));
   const missing = entries.flatMap(({ path, entry: { kargs } }) =>
-    findMissingKargs({ text: kargs, default: live.kargs.default }).map((word) => ({
-      place: path,
-      reason: `the kernel does not get ${word}`,
-    })),
+    findMissingKargs({ text: kargs, default: live?.kargs.default ?? IGNITION_KARGS }).map(
+      (word) => ({
+        place: path,
+        reason: `the kernel does not get ${word}`,
+      }),
+    ),
   );
   return [
-    ...unlessAny(PART, name, problems),
+    ...unlessAny(PART, `the live system finds the volume "${volumeId}"`, problems),
     ...unlessAny(
       PART,
       'the kernel gets the arguments with which Ignition runs',
@@ -147,3 +209,5 @@ async function rehearseVolume(iso: IsoImage, entries: readonly Placed[]): Promis
     ),
   ];
 }
+
+const IGNITION_KARGS = 'ignition.firstboot ignition.platform.id=metal';

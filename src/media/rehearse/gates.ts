@@ -1,13 +1,14 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { hasDisabledPolicy } from '../../openshift/node/read-registry.ts';
 import { listGatedUpdates } from '../../openshift/release/gated-path.ts';
-import { type Gate, type GatedUpdate, listGates } from '../../openshift/release/gates.ts';
+import { type Gate, type GatedUpdate, listGates, runcOf } from '../../openshift/release/gates.ts';
 import { leavesOverrides } from '../../openshift/release/image-policy.ts';
+import { explainRefused } from '../../openshift/release/preconditions.ts';
 import { compareVersions, isAtLeast, minorAfter } from '../../openshift/release/version.ts';
 import { archOf, type CarriedCatalog } from '../named-images.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
-import { cannotKnow, type Step, will } from './step.ts';
+import { cannotKnow, type Step, will, willNot } from './step.ts';
 
 const PART = 'upgrade';
 
@@ -41,10 +42,13 @@ function rehearsePath(medium: PlayedMedium, { left, releases, catalogs }: Known)
     metadata,
     adminGates,
   }));
-  const hops = all.map(({ version }) => ({ version, image: '', risks: [] }));
+  // A cluster passes only what is ahead of it; if that is nothing, the step to the last one says so.
+  const ahead = all.filter(({ version }) => !left || compareVersions(version, left.version) > 0);
+  const passed = ahead.length === 0 ? all.slice(-1) : ahead;
+  const hops = passed.map(({ version }) => ({ version, image: '', risks: [] }));
   const updates = listGatedUpdates({
     path: { hops },
-    releases: all,
+    releases: passed,
     ...withoutUndefined({ left }),
   });
   const hasOverrides = leavesOverrides(left?.version, undefined);
@@ -66,8 +70,15 @@ function rehearseNext(medium: PlayedMedium, { releases, catalogs }: Known): read
   const from = { version, adminGates: release.adminGates };
   const updates = [{ from, to: { version: next, image: '', risks: [] } }];
   const hasOverrides = hasDisabledPolicy(files) && isAtLeast(version, '4.21.0');
-  return rehearseUpdates(updates, listOf(medium, { updates, catalogs, hasOverrides }));
+  const gates = listOf(medium, { updates, catalogs, hasOverrides });
+  return [...rehearseUpdates(updates, gates), ...rehearseMajor(version)];
 }
+
+/** From 4.22 on, the next release may be 5.0: it asks for what the next minor version asks for, and for this. */
+const rehearseMajor = (version: string): readonly Step[] =>
+  isAtLeast(version, '4.22.0') && !isAtLeast(version, '5.0.0')
+    ? [describeGate(runcOf({ from: { version }, to: { version: '5.0', image: '', risks: [] } }))]
+    : [];
 
 const listOf = (
   { index }: PlayedMedium,
@@ -86,16 +97,17 @@ const listOf = (
   });
 
 function rehearseUpdates(updates: readonly GatedUpdate[], gates: readonly Gate[]): readonly Step[] {
-  const open = updates.filter(
-    ({ from, to }) => !gates.some((gate) => gate.from === from.version && gate.to === to.version),
-  );
+  const isGated = ({ from, to }: GatedUpdate): boolean =>
+    gates.some((gate) => gate.from === from.version && gate.to === to.version);
   return [
     ...gates.map(describeGate),
-    ...open.map(({ from, to }) =>
-      will(PART, `a cluster begins the update from ${from.version} to ${to.version}`, {
-        reason: 'no gate is known',
-      }),
-    ),
+    ...updates.flatMap((update): readonly Step[] => {
+      const { from, to } = update;
+      const name = `a cluster begins the update from ${from.version} to ${to.version}`;
+      const refused = explainRefused(from.version, to.version);
+      if (refused !== undefined) return [willNot(PART, name, { reason: refused })];
+      return isGated(update) ? [] : [will(PART, name, { reason: 'no gate is known' })];
+    }),
   ];
 }
 

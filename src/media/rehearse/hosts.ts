@@ -1,10 +1,5 @@
 import { sumSizes, withoutUndefined } from '../../base/lists.ts';
-import {
-  checkIgnition,
-  findUnitFaults,
-  type IgnitionConfig,
-  parseIgnition,
-} from '../../ignition/index.ts';
+import { checkIgnition, type IgnitionConfig, parseIgnition } from '../../ignition/index.ts';
 import { readBootMenus } from '../../iso/index.ts';
 import { type HostNeed, listHostNeeds } from '../../openshift/node/host-needs.ts';
 import { readCopyPlan, readStartedRegistry } from '../../openshift/node/read-registry.ts';
@@ -16,19 +11,33 @@ import { attempt } from '../open.ts';
 import { listContents, type PlayedMedium, textOf } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
 import { type Step, unlessAny } from './step.ts';
+import { rehearseUnits, type UnitJudging } from './units.ts';
 
+const PART = 'hosts';
 const INSTALL = '/etc/assisted/install.ign';
 
 /** Plays the first boot from disk: the config that installed hosts get. */
-export function rehearseInstalled({ files, index, live }: PlayedMedium): readonly Step[] {
+export async function rehearseInstalled(
+  { files, index, live }: PlayedMedium,
+  judging: UnitJudging,
+): Promise<readonly Step[]> {
   if (index?.product !== 'live-iso' || live === undefined) return [];
   const { config, problem } = readInstalled({ files });
   const problems = config ? listProblems(config) : [problem ?? ''];
-  return unlessAny(
-    'hosts',
-    'installed hosts take the config that the medium gives them',
-    problems.map((reason) => ({ reason, place: INSTALL })),
-  );
+  return [
+    ...unlessAny(
+      PART,
+      'installed hosts take the config that the medium gives them',
+      problems.map((reason) => ({ reason, place: INSTALL })),
+    ),
+    ...(config
+      ? await rehearseUnits(
+          config,
+          { part: PART, name: 'systemd starts the units of installed hosts' },
+          judging,
+        )
+      : []),
+  ];
 }
 
 /** Installed hosts that have the scripts of the registry start it; others were made without one. */
@@ -36,7 +45,6 @@ function listProblems(config: IgnitionConfig): readonly string[] {
   const { domain, unit, missing } = readStartedRegistry(config, listContents(config));
   return [
     ...checkIgnition(config, INSTALL).map(({ path = '$', problem }) => `${path}: ${problem}`),
-    ...findUnitFaults(config).map(({ unit, problem }) => `${unit}: ${problem}`),
     ...(domain !== undefined && unit?.isEnabled !== true ? ['no unit starts the registry'] : []),
     ...missing.map((path) => `no config writes ${path}`),
   ];

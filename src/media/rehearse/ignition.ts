@@ -1,7 +1,8 @@
-import { checkIgnition, findUnitFaults, type IgnitionConfig } from '../../ignition/index.ts';
+import { checkIgnition, type IgnitionConfig } from '../../ignition/index.ts';
 import { BOOTSTRAP_IMAGE_PATH } from '../media-index.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import { cannotKnow, type Step, unlessAny, willNot } from './step.ts';
+import { rehearseUnits, type UnitJudging } from './units.ts';
 
 const PART = 'ignition';
 
@@ -9,7 +10,10 @@ const PART = 'ignition';
  * Plays Ignition: each config by the rules of its specification, then what they make together, because the
  * configs of system and user may be valid alone and invalid merged.
  */
-export function rehearseIgnition({ configs, live, index }: PlayedMedium): readonly Step[] {
+export async function rehearseIgnition(
+  { configs, live, index }: PlayedMedium,
+  judging: UnitJudging,
+): Promise<readonly Step[]> {
   const steps = configs.flatMap(({ name, config, problem }) => {
     if (problem !== undefined) {
       return [willNot(PART, `Ignition reads the ${name}`, { reason: problem, place: name })];
@@ -34,11 +38,11 @@ export function rehearseIgnition({ configs, live, index }: PlayedMedium): readon
       'Ignition merges the configs',
       merged.map((reason) => ({ reason })),
     ),
-    ...unlessAny(
-      PART,
-      'systemd starts the units of the configs',
-      findUnitFaults(live).map(({ unit, problem }) => ({ reason: problem, place: unit })),
-    ),
+    ...(await rehearseUnits(
+      live,
+      { part: PART, name: 'systemd starts the units of the configs' },
+      judging,
+    )),
   ];
 }
 

@@ -25,6 +25,7 @@ import {
   rehearseSite,
 } from './site.ts';
 import { type Step, unless } from './step.ts';
+import type { UnitJudging } from './units.ts';
 
 /** The steps of hosts with a medium. Plain JSON. */
 export type Rehearsal = {
@@ -41,8 +42,7 @@ export type Rehearsal = {
   readonly reading?: MediumReading;
 };
 
-export type RehearseOptions = {
-  readonly signal: AbortSignal;
+export type RehearseOptions = UnitJudging & {
   /** Day on which operators should be supported, `YYYY-MM-DD`. */
   readonly date: string;
   /** Finds out what the release asks for that a cluster leaves; absent if that release is not known. */
@@ -70,7 +70,7 @@ async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal>
   const hosts = meetSite(listNeeds(medium, release), options);
   const steps = [
     ...(isBooted ? await rehearseBoot(medium) : []),
-    ...rehearseIgnition(medium),
+    ...(await rehearseIgnition(medium, options)),
     ...(await rehearseRegistry(medium)),
     ...(release === undefined && problem === undefined
       ? []
@@ -107,8 +107,9 @@ const meetSite = (
 async function rehearseContents(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  { signal, date, configImage, askLeft }: RehearseOptions,
+  options: RehearseOptions,
 ): Promise<readonly Step[]> {
+  const { signal, date, configImage, askLeft } = options;
   const { index } = medium;
   const carried = await readCarried(medium, signal);
   const passed = await readPassed(medium, carried?.releases ?? [], signal);
@@ -117,7 +118,7 @@ async function rehearseContents(
   return [
     ...(await rehearsePulls(medium, release, carried)),
     ...rehearseInstaller(medium, configImage),
-    ...rehearseInstalled(medium),
+    ...(await rehearseInstalled(medium, options)),
     ...(await rehearseAttached(medium)),
     ...rehearseOperators(catalogs, { date, ...withoutUndefined({ minor }) }),
     ...rehearseGates(medium, {

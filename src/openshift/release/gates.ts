@@ -218,7 +218,8 @@ const overridesOf = (update: GatedUpdate): Gate => ({
   command: OVERRIDES.remove,
 });
 
-const runcOf = (update: GatedUpdate): Gate => ({
+/** The gate in front of the first release of which the nodes have no runc. */
+export const runcOf = (update: GatedUpdate): Gate => ({
   kind: 'runc',
   certainty: 'possible',
   ...between(update),

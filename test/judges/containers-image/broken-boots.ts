@@ -91,6 +91,25 @@ export const BROKEN_BOOTS: readonly Broken[] = [
     name: 'the menu loads the kernel from where it is not',
     change: editGrub(['/images/pxeboot/vmlinuz', '/images/vmlinuz']),
   },
+  {
+    ...BASE,
+    name: 'the menu does not load the initrd with the config of the installer',
+    change: editGrub([' /images/ignition.img', '']),
+  },
+  {
+    ...BASE,
+    name: 'the boot loader looks for another volume',
+    change: editGrub(['menuentry', "search --set=root -l 'other'\nmenuentry"]),
+  },
+  { ...BASE, name: 'a module of ISOLINUX is gone', change: takeAway('/isolinux/ldlinux.c32') },
+  {
+    ...BASE,
+    name: 'the boot image of EFI is empty',
+    change: ({ path }) => {
+      const image = '/images/efiboot.img';
+      return { files: { [image]: Buffer.alloc(readFromMedium(path, image).length) } };
+    },
+  },
   { ...BASE, name: 'the menu has no entry', change: editGrub(['menuentry', '# menuentry']) },
   { ...BASE, name: 'no menu is there for EFI', change: takeAway(GRUB) },
   { ...BASE, name: 'no menu is there for BIOS', change: takeAway(ISOLINUX) },

@@ -118,6 +118,12 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
     change: () => editUnit(['[Service]', '[Service']),
   },
   {
+    name: 'the unit of the registry works in a relative folder',
+    base: BASE,
+    part: 'ignition',
+    change: () => editUnit(['[Service]', '[Service]\nWorkingDirectory=relative']),
+  },
+  {
     name: 'a script of the registry is gone',
     base: BASE,
     part: PART,

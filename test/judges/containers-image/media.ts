@@ -92,6 +92,7 @@ export async function createMediaWorld(wanted: readonly string[]): Promise<Media
   const world = await createLiveWorld();
   const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const source = await fillRegistry(world.registry);
+  world.env['PATH'] = process.env['PATH'];
   world.env['CONTAINERS_REGISTRIES_CONF'] = join(world.directory, 'registries.conf');
   await writeFile(join(world.directory, 'registries.conf'), redirect(world.registry.host));
   const iso = await readFile(await makeCoreosIso(world.directory, { files: KERNEL }));

@@ -3,13 +3,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Rehearsal } from '../../../src/media/rehearse/rehearse.ts';
 import type { Step } from '../../../src/media/rehearse/step.ts';
 import { requireTool } from '../../support/tools.ts';
-import { alterMedium } from './alter.ts';
+import { alterMedium, readFromMedium } from './alter.ts';
 import { BROKEN, type Broken } from './broken.ts';
 import { createMediaWorld, GOOD_MEDIA, type GoodMedium, type MediaWorld } from './media.ts';
 import { judge, pullAll, type Refusals } from './node.ts';
 
-const TOOLS = ['xorriso', 'cpio', 'bsdtar', 'docker-registry', 'skopeo', 'isohybrid', 'mformat'];
+const TOOLS = [
+  'systemd-analyze',
+  'xorriso',
+  'cpio',
+  'bsdtar',
+  'docker-registry',
+  'skopeo',
+  'isohybrid',
+  'mformat',
+];
 const hasAll = TOOLS.map((tool) => requireTool(tool)).every(Boolean) && judge !== undefined;
+
+const GRUB = '/EFI/redhat/grub.cfg';
+const LABEL = 'rhcos-9.6.20260101-0';
 
 type Row = {
   readonly medium: string;
@@ -64,10 +76,12 @@ describe.skipIf(!hasAll)('a rehearsal', () => {
     },
   );
 
-  it('of a medium that xorriso wrote again says that nothing fails', async () => {
+  it('of a medium that xorriso wrote again with another menu says that nothing fails', async () => {
     const { path } = find('4.21');
     const nothing = (): void => undefined;
-    alterMedium(path, `${path}.again`, { bootstrap: nothing, embedded: nothing });
+    const menu = readFromMedium(path, GRUB).toString('latin1');
+    const files = { [GRUB]: `search --no-floppy --set=root -l '${LABEL}'\n${menu}` };
+    alterMedium(path, `${path}.again`, { bootstrap: nothing, embedded: nothing, files });
     expect(await rehearse(`${path}.again`)).toEqual([]);
     await rm(`${path}.again`);
   });

@@ -62,11 +62,20 @@ describe('the next update of a cluster that a live ISO installs', () => {
     const name = (version: string): readonly string[] =>
       namesOf(play('live-iso', version, NO_POLICY), known(release(version)));
     const overrides = 'ClusterVersion has no override before the update from 4.22.0 to 4.23';
-    expect(name('4.22.0')).toEqual([overrides]);
+    expect(name('4.22.0')).toContain(overrides);
     expect(name('4.17.2').join()).not.toContain('override');
     expect(namesOf(play('live-iso', '4.22.0'), known(release('4.22.0'))).join()).not.toContain(
       'override',
     );
+  });
+
+  it('may be that to 5.0 from 4.22 on, which asks for crun', () => {
+    const runc = (version: string): readonly string[] =>
+      namesOf(play('live-iso', version), known(release(version))).filter((name) =>
+        name.includes('runc'),
+      );
+    expect(runc('4.22.3')).toEqual(['no pool uses runc before the update from 4.22.3 to 5.0']);
+    expect([runc('4.21.3'), runc('5.0.1')]).toEqual([[], []]);
   });
 
   it('meets operators on the medium that do not go further', () => {
@@ -107,6 +116,41 @@ describe('the path of an upgrade ISO', () => {
     expect(names).toContain(
       'everything that the cluster asks for is acknowledged before the update from 4.21 to 4.22.1',
     );
+  });
+
+  it.each([
+    ['4.20.9', '4.22.1 is more than one minor version after 4.20.9'],
+    ['4.22.1', '4.22.1 is not newer than 4.22.1'],
+    ['4.23.0-rc.1', '4.22.1 is not newer than 4.23.0-rc.1'],
+    ['5.0.1', '4.22.1 is not newer than 5.0.1'],
+    ['3.11.0', 'only 5.0 follows another major version, and 4.22.1 does not'],
+  ])('is refused to a cluster of %s', (version, reason) => {
+    const left = { version, adminGates: {} };
+    const steps = rehearseGates(medium, { left, ...known(release('4.22.1')) });
+    expect(steps.filter(({ outcome }) => outcome === 'will-not')).toEqual([
+      {
+        part: 'upgrade',
+        name: `a cluster begins the update from ${version} to 4.22.1`,
+        outcome: 'will-not',
+        reason,
+      },
+    ]);
+    expect(steps.filter(({ outcome }) => outcome === 'will')).toEqual([]);
+  });
+
+  it('passes only the releases that are ahead of the cluster', () => {
+    const left = { version: '4.21.7', adminGates: { 'ack-4.21-x-in-4.22': 'x goes.' } };
+    const names = namesOf(medium, { left, ...known(...releases) });
+    expect(names.filter((name) => name.includes('4.21.3'))).toEqual([]);
+    expect(names).toContain(
+      'ack-4.21-x-in-4.22 is acknowledged before the update from 4.21.7 to 4.22.1',
+    );
+  });
+
+  it('leads from 4 to 5.0', () => {
+    const left = { version: '4.23.2', adminGates: {} };
+    const steps = rehearseGates(play('upgrade-iso', '5.0.1'), { left, ...known(release('5.0.1')) });
+    expect(steps.filter(({ outcome }) => outcome === 'will-not')).toEqual([]);
   });
 
   it('has no gates within a minor version', () => {

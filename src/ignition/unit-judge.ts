@@ -1,0 +1,119 @@
+import { join } from 'node:path';
+import { makeDirectory } from '../base/disk/files.ts';
+import { writeNewFile } from '../base/disk/open-file.ts';
+import { useTemporaryFolder } from '../base/disk/temporary.ts';
+import { ToolError } from '../base/errors.ts';
+import { runProcess } from '../base/process.ts';
+import { toPrintable } from '../base/text/words.ts';
+import type { IgnitionConfig, Unit } from './schema.ts';
+import type { UnitFault } from './units.ts';
+
+/* This file owns the program systemd-analyze. */
+
+/** The installed systemd, which loads units without starting them. */
+export type UnitJudge = {
+  /** Program and version, as a report names it. */
+  readonly name: string;
+  /** Finds the units that systemd refuses to load. */
+  readonly judge: (config: IgnitionConfig, signal: AbortSignal) => Promise<readonly UnitFault[]>;
+};
+
+const TIMEOUT_MS = 30_000;
+
+/**
+ * Finds systemd-analyze; undefined if it is not installed.
+ *
+ * @param env only its PATH is used; without PATH, systemd-analyze is not found
+ */
+export async function findUnitJudge({
+  env,
+  signal,
+}: {
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+}): Promise<UnitJudge | undefined> {
+  const { PATH } = env;
+  if (PATH === undefined) return undefined;
+  try {
+    const options = { env: { PATH }, timeout: TIMEOUT_MS, signal };
+    const { stdout } = await runProcess('systemd-analyze', ['--version'], options);
+    const version = /^systemd (\d+)/.exec(stdout)?.[1];
+    // 250 is the first that can leave out other units.
+    if (Number(version ?? 0) < 250) return undefined;
+    return {
+      name: `systemd-analyze ${version ?? ''}`,
+      judge: (config, signal) => verify(config, { PATH, signal }),
+    };
+  } catch (error) {
+    if (error instanceof ToolError) return undefined; // systemd-analyze does not exist, or cannot run here
+    throw error;
+  }
+}
+
+/** systemd.unit(5): the characters of a name, which becomes a file here. */
+const UNIT_NAME = /^[\w:.\\@-]+\.[a-z]+$/;
+const DROPIN_NAME = /^[\w:.\\@-]+\.conf$/;
+
+const isLoadable = ({ name, contents, mask }: Unit): boolean =>
+  mask !== true && (contents ?? '') !== '' && UNIT_NAME.test(name);
+
+async function verify(
+  { systemd }: IgnitionConfig,
+  { PATH, signal }: { readonly PATH: string; readonly signal: AbortSignal },
+): Promise<readonly UnitFault[]> {
+  const units = (systemd?.units ?? []).filter(isLoadable);
+  if (units.length === 0) return [];
+  return useTemporaryFolder(async (folder) => {
+    for (const unit of units) await writeUnit(folder, unit);
+    const files = units.map(({ name }) => join(folder, name));
+    let said = '';
+    try {
+      // Other units of this machine must not take part.
+      const env = { PATH, SYSTEMD_UNIT_PATH: folder, SYSTEMD_COLORS: '0', LC_ALL: 'C' };
+      await runProcess('systemd-analyze', [...ARGUMENTS, ...files], {
+        env,
+        timeout: TIMEOUT_MS,
+        signal,
+        onFailure: (output) => {
+          said = output;
+        },
+      });
+    } catch (error) {
+      // It also fails for programs that this machine does not have.
+      if (!(error instanceof ToolError) || error.code !== 'tool.failed') throw error;
+    }
+    return units.flatMap(({ name }) => readFault(said.split('\n'), { name, folder }));
+  });
+}
+
+const ARGUMENTS: readonly string[] = ['verify', '--man=no', '--recursive-errors=no'];
+
+async function writeUnit(folder: string, { name, contents = '', dropins = [] }: Unit) {
+  await writeNewFile(join(folder, name), contents);
+  for (const dropin of dropins.filter((one) => DROPIN_NAME.test(one.name))) {
+    await makeDirectory(join(folder, `${name}.d`));
+    await writeNewFile(join(folder, `${name}.d`, dropin.name), dropin.contents ?? '');
+  }
+}
+
+/** The reason stands before the verdict, with the name of the unit or with the place in its file. */
+function readFault(
+  said: readonly string[],
+  { name, folder }: { readonly name: string; readonly folder: string },
+): readonly UnitFault[] {
+  const instance = name.replace('@.', '@i.'); // systemd makes one of a template to load it
+  const isRefused = said.some((line) =>
+    VERDICTS.some((verdict) => line.startsWith(`Unit ${instance} ${verdict}`)),
+  );
+  if (!isRefused) return [];
+  const heads = [`${instance}: `, `${folder}/${instance}`, `${folder}/${name}`];
+  const reasons = said.flatMap((line) => {
+    const head = heads.find((one) => line.startsWith(one));
+    return head === undefined ? [] : [line.slice(head.length).replace(/^:/, 'line ')];
+  });
+  return [
+    { unit: name, problem: `systemd refuses it: ${toPrintable([...new Set(reasons)].join('; '))}` },
+  ];
+}
+
+const VERDICTS: readonly string[] = ['has a bad unit file setting', 'failed to load'];
