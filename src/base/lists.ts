@@ -15,6 +15,20 @@ export function maxOf(numbers: Iterable<number>, least = -Infinity): number {
   return max;
 }
 
+/** Index of the first item that is `behind`, as all after it are; the length if no item is. */
+export function findFirst<Item>(
+  items: readonly Item[],
+  isBehind: (item: Item, index: number) => boolean,
+): number {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (isBehind(items[middle] as Item, middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /** Lists by a key, both in the order of the items. */
 export function groupBy<Item>(
   items: Iterable<Item>,

@@ -72,7 +72,8 @@ export type Retries = {
   readonly noteAnswer: (host: string, isWell: boolean) => void;
 };
 
-const DEFAULT_RETRY_FOR = 10 * 60_000;
+/** Milliseconds that a host which has answered, or another build, is waited for. */
+export const DEFAULT_RETRY_FOR = 10 * 60_000;
 
 const FIRST_ANSWER = 30_000;
 const BASE_WAIT = 500;
@@ -84,8 +85,11 @@ const LAST_TRY = 1000;
 const SECOND_LOOK = 5000;
 const REPORT_INTERVAL = 60_000;
 
+/** Milliseconds that this process ran. */
+export const RUNNING_CLOCK = createRunningClock(() => performance.now());
+
 const SYSTEM_CLOCK: Clock = {
-  now: createRunningClock(() => performance.now()),
+  now: RUNNING_CLOCK,
   random: () => Math.random(),
   sleep,
 };

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { variableOf } from '../base/environment.ts';
 import { UsageError, ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
 import { formatReadableJson } from '../base/text/json.ts';
 import {
@@ -101,21 +102,15 @@ function refuseInstallation({
 
 /** Reads the settings that a variable decides unless the configuration has them. */
 function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
-  const policy = env[IMAGE_POLICY_VARIABLE] ?? '';
-  const keys = env['OCP_SIGNATURE_VERIFICATION_PK'] ?? '';
-  return new Map([
-    ...(policy === ''
-      ? []
-      : [['build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true }] as const]),
-    ...(keys === ''
-      ? []
-      : [
-          [
-            'build.signatureKeys',
-            { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys },
-          ] as const,
-        ]),
-  ]);
+  const keys = variableOf(env, 'OCP_SIGNATURE_VERIFICATION_PK');
+  const values = new Map<string, { readonly variable: string; readonly value: boolean | string }>();
+  if (variableOf(env, IMAGE_POLICY_VARIABLE) !== undefined) {
+    values.set('build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true });
+  }
+  if (keys !== undefined) {
+    values.set('build.signatureKeys', { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys });
+  }
+  return values;
 }
 
 type Verdict = {

@@ -88,6 +88,9 @@ function trimZeros(digits: string): string {
 
 type Test = (version: BundleVersion) => boolean;
 
+/** Characters of a range; catalogs have some fifty. Each bundle of a package is compared with all of it. */
+const MAX_RANGE = 1000;
+
 /**
  * Needs text in which each run of spaces is one space: hostile runs would take quadratic time.
  */
@@ -96,10 +99,12 @@ const COMPARISON = / ?(>=|<=|==|!=|>|<|=|!|) ?([^ <>=!|]+) ?/y;
 /**
  * A range in blang's language, which `olm.package.required` and `skipRange` are written in:
  * comparisons joined by spaces all hold, `||` separates alternatives, `1.2.x` is any patch. Unlike a
- * constraint it compares prereleases as any other version. Undefined if the text is not a valid range.
+ * constraint it compares prereleases as any other version. Undefined if the text is not a valid range, or too long.
  */
 export function parseVersionRange(text: string): Test | undefined {
-  const alternatives = text.replaceAll(/\s+/g, ' ').split('||').map(parseAlternative);
+  const spaced = text.replaceAll(/\s+/g, ' ');
+  if (spaced.length > MAX_RANGE) return undefined;
+  const alternatives = spaced.split('||').map(parseAlternative);
   const tests = alternatives.filter((test) => test !== undefined);
   if (tests.length < alternatives.length) return undefined;
   return (version) => tests.some((test) => test(version));
@@ -143,7 +148,7 @@ function parseComparison(operator: string, text: string): Test | undefined {
 function parseSpan(
   text: string,
 ): { readonly from: BundleVersion; readonly isAbove: Test } | undefined {
-  const [, major, minor] = /^([0-9]+)(?:\.([0-9]+))?(?:\.[xX*])+$/.exec(text) ?? [];
+  const [, major, minor] = /^([0-9]{1,20})(?:\.([0-9]{1,20}))?(?:\.[xX*])+$/.exec(text) ?? [];
   if (major === undefined) {
     const from = parseBundleVersion(text);
     return from && { from, isAbove: (version) => compareVersions(version, from) > 0 };

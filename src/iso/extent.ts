@@ -38,6 +38,12 @@ export const BLOB_ALIGNMENT = 4096;
 /** The next multiple of a unit. */
 export const roundUp = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
 
+/**
+ * Most bytes of an ISO whose contents have so many, each counted once. Holes between them are a tenth at most
+ * (places/areas.ts); an ISO that is more than twice as large only fills a disk.
+ */
+export const largestIsoOf = (contents: number): number => 2 * contents + 64 * 2 ** 20;
+
 /** The source of an extent's bytes. */
 export type ExtentSource =
   /** The base ISO, at the same offset. */

@@ -4,7 +4,7 @@
  */
 
 // Extents: the source of each byte of an image.
-export { SECTOR_SIZE, bytesExtent, fillGaps, roundUp } from './extent.ts';
+export { SECTOR_SIZE, bytesExtent, fillGaps, largestIsoOf, roundUp } from './extent.ts';
 export type { Areas, Extent, Layout, Places, TreeFile } from './extent.ts';
 
 // Reading.

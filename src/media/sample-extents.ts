@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { sumSizes } from '../base/lists.ts';
+import { findFirst, sumSizes } from '../base/lists.ts';
 import type { IndexExtent } from './media-index.ts';
 
 /* A random sample of the extents of a medium, and the confidence that it gives. */
@@ -109,19 +109,8 @@ function draw(
   for (let number = 0; number < draws && chosen.size < extents.length; number++) {
     const hash = createHash('sha256').update(`${key} ${number}`).digest();
     const at = Number(hash.readBigUInt64BE() % BigInt(total));
-    const extent = extents[findEnd(ends, at)];
+    const extent = extents[findFirst(ends, (end) => end > at)];
     if (extent) chosen.add(extent);
   }
   return chosen;
-}
-
-/** Index of the first end after a byte. */
-function findEnd(ends: readonly number[], at: number): number {
-  let [low, high] = [0, ends.length - 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((ends[middle] ?? Infinity) > at) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }

@@ -397,7 +397,8 @@ function openShared({ reuses, config, signal, emit }: ToolsOptions): SharedCache
   const warn = (message: string): void => {
     emit({ type: 'warning', message });
   };
-  return createSharedCache({ directory, signal, warn });
+  const { retryFor } = config.build;
+  return createSharedCache({ directory, signal, warn, ...withoutUndefined({ retryFor }) });
 }
 
 /**

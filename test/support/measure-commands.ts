@@ -1,9 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { createInterface } from 'node:readline';
-import { setImmediate } from 'node:timers/promises';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { forget, takePeak } from './peak-memory.ts';
 
 /*
  * Runs command lines of the program, one a line of standard input as JSON, in one process, and writes
@@ -36,21 +35,6 @@ function collect() {
     for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, at + 1)) lines++;
   });
   return { stream, text: () => text, lines: () => lines };
-}
-
-/** Peak of the resident memory since it was reset (proc(5), clear_refs). */
-function takePeak(): number {
-  const [, peak = '0'] = /VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
-  writeFileSync('/proc/self/clear_refs', '5');
-  return Number(peak) / 1024;
-}
-
-/** What the command before left is not memory of this one; buffers are freed a turn later. */
-async function forget(): Promise<void> {
-  for (let turn = 0; turn < 3; turn++) {
-    global.gc?.();
-    await setImmediate();
-  }
 }
 
 async function measure(args: readonly string[]): Promise<Measured> {

@@ -26,11 +26,7 @@ import { publishNew } from './publish.ts';
  *
  * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`
  */
-export async function writeFileAtomic(
-  path: string,
-  data: string | Uint8Array,
-  mode = 0o600,
-): Promise<void> {
+export async function writeFileAtomic(path: string, data: FileData, mode = 0o600): Promise<void> {
   try {
     await replaceFile(path, data, mode);
   } catch (error) {
@@ -38,9 +34,15 @@ export async function writeFileAtomic(
   }
 }
 
-async function replaceFile(path: string, data: string | Uint8Array, mode: number): Promise<void> {
+/** The content of a file, or its parts in a row. */
+type FileData = string | Uint8Array | readonly Uint8Array[];
+
+async function replaceFile(path: string, data: FileData, mode: number): Promise<void> {
   await makeDirectory(dirname(path));
-  await publishNew(path, { mode }, (file) => file.writeFile(data));
+  const parts = typeof data === 'string' || data instanceof Uint8Array ? [data] : data;
+  await publishNew(path, { mode }, async (file) => {
+    for (const part of parts) await file.writeFile(part);
+  });
   await syncDirectory(dirname(path));
 }
 

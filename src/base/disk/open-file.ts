@@ -171,10 +171,11 @@ export const reopen = (file: FileHandle, flags: number): Promise<FileHandle> =>
  * The bytes of a file whose name others can guess, or undefined if there is no file. Never waits
  * for a pipe.
  *
+ * @param most of its bytes; default: all
  * @throws DiskError `file.not-regular`; the system's errors
  */
-export const readRegularFile = (path: string): Promise<Buffer | undefined> =>
-  readChecked(path, () => Promise.resolve());
+export const readRegularFile = (path: string, most?: number): Promise<Buffer | undefined> =>
+  readChecked(path, () => Promise.resolve(), most);
 
 /**
  * The bytes of a file whose content is trusted, or undefined if there is no file. Never waits for
@@ -218,12 +219,15 @@ export async function openDirectory(path: string, { follow = false } = {}): Prom
 async function readChecked(
   path: string,
   check: (stats: Stats) => Promise<void>,
+  most?: number,
 ): Promise<Buffer | undefined> {
   try {
     const file = await openRegular(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     await checking(file, check);
     try {
-      return await file.readFile();
+      if (most === undefined) return await file.readFile();
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(most), 0, most, 0);
+      return buffer.subarray(0, bytesRead);
     } finally {
       await file.close();
     }

@@ -168,10 +168,13 @@ async function weigh(
   return 'dead';
 }
 
+/** Bytes that are read of a lease, whose text is much shorter; any user of a shared cache may write it. */
+const MOST_READ = 4096;
+
 /** The text of a lease, with everything that changes when its holder shows that it lives. */
 export async function readSigned(path: string): Promise<Signed | undefined> {
   try {
-    const text = (await readRegularFile(path))?.toString('latin1');
+    const text = (await readRegularFile(path, MOST_READ))?.toString('latin1');
     if (text === undefined) return undefined;
     const { mtimeMs, ctimeMs } = await lstat(path);
     return { text, sign: `${mtimeMs} ${ctimeMs}\n${text}` };

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import { readInputFile, readListed } from '../disk/files.ts';
+import { variableOf } from '../environment.ts';
 import { ConfigError } from '../errors.ts';
 import { withoutUndefined } from '../lists.ts';
 import { parseNoProxy, readUserInfo } from './address.ts';
@@ -57,7 +58,7 @@ function withUserInfo(
 }
 
 const readEither = (env: NodeJS.ProcessEnv, name: string): string =>
-  env[name.toLowerCase()] ?? env[name] ?? '';
+  variableOf(env, name.toLowerCase(), name) ?? '';
 
 type AgentOptions = {
   readonly connect: { readonly timeout: number; readonly secureContext?: SecureContext };
@@ -133,9 +134,9 @@ export function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): Connect
 
 /** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
 function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
-  const system = env['SSL_CERT_FILE'] ?? SYSTEM_ROOTS.find((path) => existsSync(path));
-  return [system, env['NODE_EXTRA_CA_CERTS']]
-    .filter((path): path is string => path !== undefined && path !== '')
+  const system = variableOf(env, 'SSL_CERT_FILE') ?? SYSTEM_ROOTS.find((path) => existsSync(path));
+  return [system, variableOf(env, 'NODE_EXTRA_CA_CERTS')]
+    .filter((path) => path !== undefined)
     .map((path) => {
       const rules = { domain: 'ca-bundle' };
       return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));

@@ -9,6 +9,9 @@ import { publishFile } from '../disk/publish.ts';
 import { createWatch, touch, tryLease, type Lease } from '../disk/succession.ts';
 import { createResumableFile, fillFile } from '../download/fill-file.ts';
 import { DiskError, isErrno, SealiftError } from '../errors.ts';
+import { withoutUndefined } from '../lists.ts';
+import { DEFAULT_RETRY_FOR, RUNNING_CLOCK } from '../retry.ts';
+import { formatDuration } from '../text/words.ts';
 import { sleep } from '../wait.ts';
 import { type BlobSource, type Content, createLocalSource, describeBlob } from './blob-source.ts';
 
@@ -29,6 +32,10 @@ export type SharedCacheOptions = {
    * is waited for.
    */
   readonly warn: (message: string) => void;
+  /** Milliseconds that another build may hold a claim; default: as hosts are waited for. */
+  readonly retryFor?: number;
+  /** Milliseconds of this process that never go back. */
+  readonly now?: () => number;
 };
 
 /**
@@ -55,9 +62,10 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
   const { directory, signal } = options;
   const folders = sharedFolders(directory);
   const pathOf = ({ digest }: Content): string => join(folders.blobs, hexOf(digest));
-  const watch = createWatch();
+  const watch = createWatch(withoutUndefined({ now: options.now }));
   let isReady: Promise<unknown> | undefined;
   let hasFailed = false;
+  const begin = createPatience(options);
 
   const bring = async (
     blob: Content,
@@ -66,16 +74,14 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
   ): Promise<void> => {
     isReady ??= Promise.all(Object.values(folders).map(makeFolder));
     await isReady;
-    for (let looks = 1; !(await isFile(pathOf(blob), blob.size)); looks++) {
-      const lease = await tryLease(join(folders.claims, hexOf(blob.digest)), watch);
-      const isOurs = 'release' in lease;
-      if (!isOurs && looks === PATIENCE) {
-        options.warn(
-          `another build is fetching ${blob.digest} into the cache "${directory}": this build waits for it, and takes over if the other one stops`,
-        );
-      }
-      if (isOurs) await fetchUnder(lease, blob, { sources, folders, signal, onFetched });
-      else await sleep(PAUSE_MS, signal);
+    const fetching = { sources, folders, signal, onFetched };
+    const claim = join(folders.claims, hexOf(blob.digest));
+    const isPatient = begin(blob, claim);
+    while (!(await isFile(pathOf(blob), blob.size))) {
+      const lease = await tryLease(claim, watch);
+      if ('release' in lease) await fetchUnder(lease, blob, fetching);
+      else if (isPatient()) await sleep(PAUSE_MS, signal);
+      else await fetchInto(blob, [], fetching);
     }
   };
   const find = async (blob: Content, sources?: readonly BlobSource[], onFetched?: OnFetched) => {
@@ -101,6 +107,40 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
   };
 }
 
+/**
+ * Measures how long claims are waited for. A process that keeps one claim for too long may keep
+ * them all: from then on, no claim is waited for.
+ *
+ * @returns begins the wait for a claim; its result is true as long as the claim is waited for
+ */
+function createPatience({
+  directory,
+  warn,
+  retryFor = DEFAULT_RETRY_FOR,
+  now = RUNNING_CLOCK,
+}: SharedCacheOptions) {
+  let isOver = false;
+  return ({ digest }: Content, claim: string) => {
+    const since = now();
+    let looks = 0;
+    return (): boolean => {
+      looks += 1;
+      if (isOver) return false;
+      isOver = now() - since >= retryFor;
+      if (isOver) {
+        warn(
+          `"${claim}" has been held for ${formatDuration(retryFor)} without its blob: from now on, this build also fetches what other builds claim`,
+        );
+      } else if (looks === PATIENCE) {
+        warn(
+          `another build is fetching ${digest} into the cache "${directory}": this build waits for it, and takes over if the other one stops`,
+        );
+      }
+      return !isOver;
+    };
+  };
+}
+
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
@@ -118,37 +158,45 @@ type Fetching = {
  * owner that is not dead yet may still write to its file.
  */
 async function fetchUnder(lease: Lease, blob: Content, fetching: Fetching): Promise<void> {
-  const { folders, sources, signal, onFetched } = fetching;
-  const hex = hexOf(blob.digest);
-  const target = join(folders.blobs, hex);
   try {
-    if (await isFile(target, blob.size)) return;
-    await rm(target, { force: true });
-    const left = await listLeft(folders.partial, hex);
-    const own = join(folders.partial, `${hex}.${randomBytes(8).toString('hex')}`);
-    await inherit(left, own, { size: blob.size, signal });
-    const file = await openOwnFile(own);
-    try {
-      await file.chmod(0o644); // the next process may belong to another user
-      for (const { path } of left) await rm(path, { force: true }).catch(() => undefined); // from another owner
-      const prefix = (await file.stat()).size;
-      const wanted = describeBlob(blob);
-      let here = prefix;
-      const onProgress = (bytes: number): void => {
-        onFetched?.(Math.max(0, bytes - here));
-        here = bytes;
-      };
-      const given = { sources, wanted, prefix, signal, cutsOff: true, onProgress };
-      await fillFile(createResumableFile(file), given);
-      await file.sync();
-      await publishFile(file, own, target);
-    } finally {
-      await file.close();
-    }
-    await syncDirectory(folders.blobs);
+    const left = await listLeft(fetching.folders.partial, hexOf(blob.digest));
+    await fetchInto(blob, left, fetching);
   } finally {
     await lease.release();
   }
+}
+
+/** @param left parts whose owners have ended; they are removed */
+async function fetchInto(
+  blob: Content,
+  left: readonly Left[],
+  { folders, sources, signal, onFetched }: Fetching,
+): Promise<void> {
+  const hex = hexOf(blob.digest);
+  const target = join(folders.blobs, hex);
+  if (await isFile(target, blob.size)) return;
+  await rm(target, { force: true });
+  const own = join(folders.partial, `${hex}.${randomBytes(8).toString('hex')}`);
+  await inherit(left, own, { size: blob.size, signal });
+  const file = await openOwnFile(own);
+  try {
+    await file.chmod(0o644); // the next process may belong to another user
+    for (const { path } of left) await rm(path, { force: true }).catch(() => undefined); // from another owner
+    const prefix = (await file.stat()).size;
+    const wanted = describeBlob(blob);
+    let here = prefix;
+    const onProgress = (bytes: number): void => {
+      onFetched?.(Math.max(0, bytes - here));
+      here = bytes;
+    };
+    const given = { sources, wanted, prefix, signal, cutsOff: true, onProgress };
+    await fillFile(createResumableFile(file), given);
+    await file.sync();
+    await publishFile(file, own, target);
+  } finally {
+    await file.close();
+  }
+  await syncDirectory(folders.blobs);
 }
 
 /** Makes a folder of a cache. A link that others put there in its place could lead anywhere. */

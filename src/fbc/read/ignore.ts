@@ -141,28 +141,41 @@ export function isIgnored(
   path: readonly string[],
   effort: Budget<'steps'>,
 ): boolean {
-  const rule = rules.findLast((one) => matchesPath(one, path, effort));
+  const names = path.map((text) => ({ text, characters: Array.from(text) }));
+  const rule = rules.findLast((one) => matchesPath(one, names, effort));
   return rule !== undefined && !rule.isNegated;
 }
 
-function matchesPath(rule: IgnoreRule, path: readonly string[], effort: Budget<'steps'>): boolean {
-  effort.take('steps', 10);
-  if (rule.base.some((name, index) => path[index] !== name)) return false;
-  const below = path.slice(rule.base.length);
-  return below.some((name, index) => {
-    if (rule.onlyDirectories && index === below.length - 1) return false;
-    const candidate = rule.isAnchored ? below.slice(0, index + 1) : [name];
-    const matches = (pattern: NamePattern, own: string): boolean =>
-      pattern === '**' ||
-      matchesAll(pattern, Array.from(own), { any: '*', matches: matchesCharacter, effort });
-    const matchesCharacter = (pattern: CharacterPattern, character: string): boolean => {
-      if (pattern === '*') return true;
-      effort.take('steps', pattern.steps);
-      return pattern.matches(character);
-    };
-    return matchesAll(rule.names, candidate, { any: '**', matches, effort });
-  });
+/** A name of a path; its characters are listed once for all rules. */
+type Name = { readonly text: string; readonly characters: readonly string[] };
+
+function matchesPath(
+  { base, isAnchored, names, onlyDirectories }: IgnoreRule,
+  path: readonly Name[],
+  effort: Budget<'steps'>,
+): boolean {
+  effort.take('steps', 10 + base.length);
+  if (base.some((name, index) => path[index]?.text !== name)) return false;
+  const matchesCharacter = (pattern: CharacterPattern, character: string): boolean => {
+    if (pattern === '*') return true;
+    effort.take('steps', pattern.steps);
+    return pattern.matches(character);
+  };
+  const ofCharacters = { any: '*', matches: matchesCharacter, effort } as const;
+  const matches = (pattern: NamePattern, { characters }: Name): boolean =>
+    pattern === '**' ||
+    matchesAll(pattern, { items: characters, from: 0, to: characters.length }, ofCharacters);
+  const ofNames = { any: '**', matches, effort } as const;
+  const end = onlyDirectories ? path.length - 1 : path.length;
+  for (let at = base.length; at < end; at++) {
+    const span = { items: path, from: isAnchored ? base.length : at, to: at + 1 };
+    if (matchesAll(names, span, ofNames)) return true;
+  }
+  return false;
 }
+
+/** Part of a list. */
+type Span<Item> = { readonly items: readonly Item[]; readonly from: number; readonly to: number };
 
 /**
  * True if patterns match items one to one, except `any`, which matches any run of items. Only the
@@ -170,7 +183,7 @@ function matchesPath(rule: IgnoreRule, path: readonly string[], effort: Budget<'
  */
 function matchesAll<Pattern, Item>(
   patterns: readonly Pattern[],
-  items: readonly Item[],
+  { items, from, to }: Span<Item>,
   rule: {
     readonly any: Pattern;
     readonly matches: (pattern: Pattern, item: Item) => boolean;
@@ -179,7 +192,7 @@ function matchesAll<Pattern, Item>(
 ): boolean {
   let next = 0;
   let run: { readonly after: number; end: number } | undefined;
-  for (let at = 0; at < items.length;) {
+  for (let at = from; at < to;) {
     rule.effort.take('steps', 1);
     const pattern = patterns[next];
     const item = items[at];

@@ -184,8 +184,8 @@ export function addInitrd(text: string, kind: MenuKind, initrd: string): EditedM
 }
 
 const findAtLineEnds = (text: string, inserted: string): Insertion[] =>
-  [...text.matchAll(/^[ \t]+initrd(?:efi)?[ \t][^\r\n]*?(?=[ \t]*\r?$)/gm)].map((match) => ({
-    at: match.index + match[0].length,
+  [...text.matchAll(/^[ \t]+initrd(?:efi)?[ \t][^\r\n]*/gm)].map((match) => ({
+    at: match.index + match[0].trimEnd().length,
     text: inserted,
   }));
 

@@ -1,5 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
-import { append } from '../../base/lists.ts';
+import { append, findFirst } from '../../base/lists.ts';
 import { BLOB_ALIGNMENT, roundUp, SMALL_BLOB, type Sized } from '../extent.ts';
 
 /** A run of bytes. */
@@ -225,7 +225,7 @@ function evictFrom(
   const blobs: PlacedBlob[] = [];
   let cost = 0;
   let end = offset;
-  for (let i = firstAt(runs, offset); end < offset + last.size; i += 1) {
+  for (let i = findFirst(runs, (one) => one.offset >= offset); end < offset + last.size; i += 1) {
     const blob = runs[i];
     if (!blob || blob === last) return undefined;
     blobs.push(blob);
@@ -244,18 +244,6 @@ function evictFrom(
   const back = evicted.filter((one) => one.offset === undefined);
   const gain = last.size - back.reduce((sum, { blob }) => sum + blob.size, 0);
   return { offset, evicted, cost, gain };
-}
-
-/** The index of the first run at or after an offset. */
-function firstAt(runs: readonly Run[], offset: number): number {
-  let low = 0;
-  let high = runs.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((runs[middle]?.offset ?? Infinity) < offset) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 function applyMove(runs: PlacedBlob[], { offset, evicted }: Move): void {

@@ -1,4 +1,4 @@
-import { applyDelta, createDelta, getDeltaTargetSize } from 'fossil-delta';
+import { createDelta } from 'fossil-delta';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError, isErrno } from '../../base/errors.ts';
@@ -18,6 +18,7 @@ import {
 } from '../../shape/shape.ts';
 import { describeFinding } from '../../shape/words.ts';
 import { NewerFormatError } from '../newer.ts';
+import { applyFossilDelta } from './fossil.ts';
 import type { IsoName } from './name.ts';
 
 /* The head of a delta, and the patches in its body. */
@@ -237,7 +238,15 @@ export const malformed = (path: string, problem: string): IntegrityError =>
 export const LARGEST_PATCHED = 16 * 1024 * 1024;
 
 /** Total size of patched bytes in one delta, which are held in memory when it is applied. */
-export const MOST_PATCHED = 512 * 1024 * 1024;
+const MOST_PATCHED = 512 * 1024 * 1024;
+
+/** Patched bytes that cost nothing to name, and the bytes that each byte of a patch may make more. */
+const FREELY_PATCHED = 32 * 1024 * 1024;
+const MOST_MULTIPLIED = 250;
+
+/** Most bytes that patches of a delta may make: a small delta makes little. @param packed bytes of the patches */
+export const mostPatched = (packed: number): number =>
+  Math.min(MOST_PATCHED, FREELY_PATCHED + MOST_MULTIPLIED * packed);
 
 /** Largest useful patch, as a share of the new bytes. */
 const WORTH = 0.9;
@@ -255,9 +264,7 @@ export function usePatch(
 ): Uint8Array | undefined {
   try {
     const maxOutputLength = 2 * size + 1024; // worst case of Fossil's format
-    const delta = inflateRawSync(patch, { maxOutputLength });
-    if (getDeltaTargetSize(delta) !== size) return undefined;
-    return Uint8Array.from(applyDelta(old, delta, { verifyChecksum: false }));
+    return applyFossilDelta(old, { delta: inflateRawSync(patch, { maxOutputLength }), size });
   } catch (error) {
     if (error instanceof Error && !isErrno(error, 'ERR_OUT_OF_MEMORY')) return undefined;
     throw error;

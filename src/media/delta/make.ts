@@ -1,6 +1,6 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { sumSizes, withoutUndefined } from '../../base/lists.ts';
+import { findFirst, sumSizes, withoutUndefined } from '../../base/lists.ts';
 import { openRandomAccess, type ByteRange } from '../../base/random-access.ts';
 import type { FilePosition } from '../../base/store/blob-source.ts';
 import { bytesExtent, type Extent, fillGaps, type Layout } from '../../iso/index.ts';
@@ -11,7 +11,7 @@ import {
   type Patch,
   LARGEST_PATCHED,
   makePatch,
-  MOST_PATCHED,
+  mostPatched,
   digestOfBody,
   formatDelta,
   type DeltaExtent,
@@ -206,32 +206,33 @@ export async function makePatches({
   to,
   old,
   carried,
-  most = MOST_PATCHED,
+  most = mostPatched,
 }: {
   readonly from: string;
   readonly to: string;
   readonly old: DeltaIso;
   readonly carried: readonly DeltaIsoExtent[];
-  /** Total size of the patched bytes. */
-  readonly most?: number;
+  /** Total size of the bytes that patches of so many bytes may make. */
+  readonly most?: (packed: number) => number;
 }): Promise<ReadonlyMap<number, MadePatch>> {
   const [oldFile, file] = [await openRandomAccess(from), await openRandomAccess(to)];
   const findEarlier = createLookup(old.extents);
   const patches = new Map<number, MadePatch>();
-  let made = 0;
+  let [made, packed] = [0, 0];
   try {
     for (const [number, extent] of carried.entries()) {
       const earlier = canPatch(extent) ? findEarlier(extent) : undefined;
-      if (!earlier || !canPatch(earlier) || made + extent.size > most) continue;
+      if (!earlier || !canPatch(earlier)) continue;
       const { offset, size, digest } = extent;
       const bytes = await file.read(offset, size);
       const found = digestOf(bytes);
       if (found !== digest) throw wrong(to, { offset, digest, found });
       const patch = makePatch(await oldFile.read(earlier.offset, earlier.size), bytes);
       const range = { offset: earlier.offset, size: earlier.size };
-      if (!patch) continue;
+      if (!patch || made + size > most(packed + patch.length)) continue;
       patches.set(number, { old: range, size: patch.length, bytes: patch });
       made += size;
+      packed += patch.length;
     }
     return patches;
   } finally {
@@ -251,10 +252,10 @@ function createLookup(extents: readonly DeltaIsoExtent[]): Lookup {
   const structures = extents.filter(({ paths }) => paths.length === 0);
   return ({ paths: [path], offset }) => {
     if (path !== undefined) return byPath.get(path);
-    let best: DeltaIsoExtent | undefined;
-    const distanceOf = (extent: DeltaIsoExtent): number => Math.abs(extent.offset - offset);
-    for (const each of structures) if (!best || distanceOf(each) < distanceOf(best)) best = each;
-    return best;
+    const after = findFirst(structures, (extent) => extent.offset >= offset);
+    const [below, above] = [structures[after - 1], structures[after]];
+    const isBelow = below && above && offset - below.offset <= above.offset - offset;
+    return isBelow ? below : (above ?? below);
   };
 }
 

@@ -3,7 +3,7 @@ import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
-import { type IsoImage, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
+import { type IsoImage, largestIsoOf, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
 import { identifyIso, overlayAccess, type OverlayPart, overlayRead } from '../areas.ts';
 import { readIndex, type MediaIndex, INDEX_PATH, parseMediaIndex } from '../media-index.ts';
 import { planContents } from '../area-values.ts';
@@ -22,13 +22,7 @@ import {
   renderCarried,
 } from './carried.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
-import {
-  type DeltaExtent,
-  malformed,
-  readDeltaHead,
-  type DeltaHead,
-  MOST_PATCHED,
-} from './file.ts';
+import { type DeltaExtent, malformed, readDeltaHead, type DeltaHead, mostPatched } from './file.ts';
 
 /* The two inputs of applying a delta: an ISO of ours, and a delta that is matched to it. */
 
@@ -183,11 +177,29 @@ export async function openDelta(
   const carried = placeCarried(listCarried(extents, index, new Set(known.keys())), head);
   const isWhole = sumSizes(carried.map(({ patch, size }) => patch ?? { size })) === head.bodySize;
   const numbers = [...patches.keys()];
-  if (sumSizes(carried.filter(({ patch }) => patch)) > MOST_PATCHED) {
-    throw malformed(file.path, `has patches that make more than ${MOST_PATCHED} bytes`);
-  }
+  requireModest(file.path, { old, size, carried });
   if (!isWhole || numbers.some((number) => number >= carried.length)) return fail(file.path);
   return { size, extents, carried, head };
+}
+
+/**
+ * Requires that a delta makes as much as it and the old ISO give, before a byte of it is made.
+ *
+ * @throws IntegrityError `delta.malformed`
+ */
+function requireModest(
+  path: string,
+  { old, size, carried }: Pick<Delta, 'size' | 'carried'> & { readonly old: DeltaIso },
+): void {
+  const patched = carried.filter(({ patch }) => patch);
+  const most = mostPatched(sumSizes(patched.map(({ patch }) => patch ?? { size: 0 })));
+  if (sumSizes(patched) > most) {
+    throw malformed(path, `has patches that make more than ${most} bytes`);
+  }
+  const given = old.size + sumSizes(carried);
+  if (size > largestIsoOf(given)) {
+    throw malformed(path, `makes an ISO of ${size} bytes from ${given} bytes`);
+  }
 }
 
 /**

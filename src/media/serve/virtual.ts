@@ -1,6 +1,6 @@
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import type { Served } from '../../base/http/serve-bytes.ts';
-import { maxOf } from '../../base/lists.ts';
+import { findFirst, maxOf } from '../../base/lists.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import type { PackedOverlay, PackedPart } from './overlay.ts';
 
@@ -88,7 +88,8 @@ export async function fillParts<Part extends ByteRange>(
 ): Promise<void> {
   const end = offset + bytes.length;
   let done = offset;
-  for (let index = findFirst(parts, offset); index < parts.length; index += 1) {
+  const first = findFirst(parts, (part) => part.offset + part.size > offset);
+  for (let index = first; index < parts.length; index += 1) {
     const part = parts[index];
     if (!part || part.offset >= end) break;
     const from = Math.max(done, part.offset);
@@ -99,18 +100,6 @@ export async function fillParts<Part extends ByteRange>(
     done = to;
   }
   bytes.fill(0, done - offset);
-}
-
-/** Index of the first part that ends after the offset. */
-function findFirst(parts: readonly ByteRange[], offset: number): number {
-  let [low, high] = [0, parts.length];
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    const part = parts[middle];
-    if (part && part.offset + part.size <= offset) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Fills a buffer with bytes of a part that is fetched in chunks. */

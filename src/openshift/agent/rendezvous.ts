@@ -10,10 +10,12 @@ import { type CustomValues, HOST_NETWORKS } from './values.ts';
 
 export const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
 
+/* Bounded, so that no text of another ISO takes the square of its length. */
+
 /** The placeholder that the installer leaves for a person at the console to fill. */
 const PLACEHOLDER = /\{\{-?\s*\.RendezvousIP\s*-?\}\}/g;
-const BRACKETS = /\{\{-?\s*if \$isIPv6[^}]*\}\}.*?\{\{-?\s*end\s*-?\}\}/g;
-const DIRECTIVE = /\{\{[^}]*\}\}/g;
+const BRACKETS = /\{\{-?\s*if \$isIPv6[^}]{0,200}\}\}.{0,200}?\{\{-?\s*end\s*-?\}\}/g;
+const DIRECTIVE = /\{\{[^}]{0,200}\}\}/g;
 
 /**
  * The text of rendezvous-host.env for an address: from a template, or from a file that waits for

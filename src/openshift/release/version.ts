@@ -95,7 +95,7 @@ function compareTags(tag: Named = {}, known: Named): 'same' | 'other' | 'unknown
 
 type Named = Pick<KnownRelease, 'version' | 'architecture'>;
 
-const TAG = /:(\d+\.\d+\.\d+[0-9A-Za-z._-]*)$/;
+const TAG = /:(\d+\.\d+\.\d[0-9A-Za-z._-]*)$/;
 const SUFFIX = /-(x86_64|aarch64|ppc64le|s390x|multi)$/;
 
 function parseTag(image: string): Named | undefined {

@@ -2,6 +2,7 @@ import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
+import { largestIsoOf } from '../../iso/index.ts';
 import {
   type Descriptor,
   MEDIA_TYPE,
@@ -140,14 +141,13 @@ export function parseArtifact(
   if (digest === undefined && KEY.sha256 in annotations) {
     throw refuse(`has no SHA-256 in ${KEY.sha256}`);
   }
-  const parts: Required<Part>[] = [];
-  for (const stored of top.manifest.kind === 'index' ? others : [top]) {
-    readDocument(name, stored);
-    if (stored.manifest.kind !== 'manifest') throw refuse('has an index in its index');
-    for (const layer of stored.manifest.layers) append(parts, placesOf(layer, refuse));
-  }
-  parts.sort((a, b) => a.offset - b.offset);
+  const isIndex = top.manifest.kind === 'index';
+  const { parts, given } = listParts(name, isIndex ? others : [top], refuse);
   requirePlaces(parts, size, refuse);
+  // The contents of an index are not known before its manifests are here.
+  if (!(isIndex && others.length === 0) && size > largestIsoOf(given)) {
+    throw refuse(`makes an ISO of ${size} bytes from ${given} bytes`);
+  }
   return {
     title: annotations[KEY.title] ?? '',
     index: annotations[KEY.index] ?? '',
@@ -156,6 +156,27 @@ export function parseArtifact(
     isPrivate: annotations[KEY.private] === 'true',
     parts,
   };
+}
+
+/** The places of all layers, by offset, and the bytes of the layers, each counted once. */
+function listParts(
+  name: string,
+  manifests: readonly StoredManifest[],
+  refuse: (problem: string) => IntegrityError,
+): { readonly parts: readonly Required<Part>[]; readonly given: number } {
+  const parts: Required<Part>[] = [];
+  const sizes = new Map<string, number>();
+  for (const stored of manifests) {
+    readDocument(name, stored);
+    if (stored.manifest.kind !== 'manifest') throw refuse('has an index in its index');
+    for (const layer of stored.manifest.layers) {
+      append(parts, placesOf(layer, refuse));
+      if (parts.length > MOST_PLACES) throw refuse(`has layers in more than ${MOST_PLACES} places`);
+      sizes.set(layer.digest, layer.size);
+    }
+  }
+  const given = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  return { parts: parts.sort((a, b) => a.offset - b.offset), given };
 }
 
 /** @throws IntegrityError `artifact.not-ours` */
@@ -174,11 +195,14 @@ function readDocument(
   });
 }
 
+/** Twice as many as the largest medium has. */
+const MOST_PLACES = 500_000;
+
 function placesOf(
   { digest, size, annotations }: Descriptor,
   refuse: (problem: string) => IntegrityError,
 ): readonly Required<Part>[] {
-  const texts = annotations?.[KEY.offset]?.split(' ') ?? [];
+  const texts = annotations?.[KEY.offset]?.split(' ', MOST_PLACES + 1) ?? [];
   const parts = texts.map((text) => {
     const offset = parseCount(text);
     if (offset === undefined || size === 0) throw refuse(`does not state the offset of ${digest}`);

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
-import { maxOf, sumSizes } from '../../base/lists.ts';
+import { findFirst, maxOf, sumSizes } from '../../base/lists.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import type { Extent, Layout } from '../../iso/index.ts';
 
@@ -137,7 +137,7 @@ function createFinder({ size, extents }: EarlierIso) {
   }
   const hasZeros = (start: number, end: number): boolean => {
     if (start < 0 || end > size) return false;
-    const before = sorted[countBefore(sorted, end) - 1];
+    const before = sorted[findFirst(sorted, (one) => one.offset >= end) - 1];
     return !before || before.offset + before.size <= start;
   };
   const isAt = (extent: Extent, from: number): boolean => {
@@ -153,17 +153,6 @@ function createFinder({ size, extents }: EarlierIso) {
     const found = extent.digest && byDigest.get(extent.digest);
     return found?.size === extent.size ? found.offset : undefined;
   };
-}
-
-/** The number of extents that begin before a byte; `sorted` is in order. */
-function countBefore(sorted: readonly EarlierExtent[], position: number): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((sorted[middle]?.offset ?? Infinity) < position) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 type Copied = Extract<Run, { readonly kind: 'copy' }>;

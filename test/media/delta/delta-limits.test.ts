@@ -31,8 +31,8 @@ const old: DeltaIso = {
 };
 const iso = inMemory(Buffer.alloc(0));
 
-/** A delta of an index alone, whose other extents of 16 MiB each are patches. */
-function deltaOf(count: number): RandomAccess {
+/** A delta of an index alone, whose other extents of 16 MiB each are patches of so many bytes. */
+function deltaOf(count: number, packed = MIB / 16, size = (count + 1) * 16 * MIB): RandomAccess {
   const extents = Array.from({ length: count }, (_, at) => ({
     ...{ offset: (at + 1) * 16 * MIB, size: 16 * MIB, digest: fakeDigest(`${at}`), paths: [] },
   }));
@@ -47,15 +47,15 @@ function deltaOf(count: number): RandomAccess {
       extents: [{ offset: 4096, size: 8192, paths: ['/sealift/index.json'] }, ...extents],
     }).padEnd(8192),
   );
-  const patch = { old: { offset: 0, size: 1 }, size: 1 };
+  const patch = { old: { offset: 0, size: 1 }, size: packed };
   const head: DeltaHead = {
     from: old.identity,
-    size: (count + 1) * 16 * MIB,
+    size,
     index: { offset: 4096, size: index.length, digest: digestOf(index) },
     patches: new Map(extents.map((_, at) => [at + 1, patch] as const)),
-    bodySize: index.length + count,
+    bodySize: index.length + count * packed,
   };
-  return inMemory(Buffer.concat([formatDelta(head), index, Buffer.alloc(count)]));
+  return inMemory(Buffer.concat([formatDelta(head), index, Buffer.alloc(count * packed)]));
 }
 
 describe('a delta', () => {
@@ -82,6 +82,25 @@ describe('a delta', () => {
     });
   });
 
+  it('of a few bytes makes no more than 32 MiB with patches', async () => {
+    expect((await openDelta({ delta: deltaOf(2, 1), iso }, old)).carried).toHaveLength(3);
+    await expect(openDelta({ delta: deltaOf(3, 1), iso }, old)).rejects.toMatchObject({
+      code: 'delta.malformed',
+      message: 'x.delta is not a complete delta: it has patches that make more than 33555182 bytes',
+    });
+  });
+
+  it('makes no ISO that is much larger than what it and the old ISO give', async () => {
+    const given = 32 * MIB + 8192 + old.size;
+    const most = 2 * given + 64 * MIB;
+    expect((await openDelta({ delta: deltaOf(2, 1, most), iso }, old)).size).toBe(most);
+    for (const size of [most + 1, 2 ** 43])
+      await expect(openDelta({ delta: deltaOf(2, 1, size), iso }, old)).rejects.toMatchObject({
+        code: 'delta.malformed',
+        message: `x.delta is not a complete delta: it makes an ISO of ${size} bytes from ${given} bytes`,
+      });
+  });
+
   it('is refused if it makes an ISO of more than 8 TiB', async () => {
     const index = { offset: 0, size: 1, digest: fakeDigest('index') };
     const of = (size: number): RandomAccess =>
@@ -103,7 +122,7 @@ describe('a delta', () => {
     const medium = { ...old, extents: listOf(before) };
     const options = { from, to, old: medium, carried: listOf(after) };
     expect((await makePatches(options)).size).toBe(3);
-    expect((await makePatches({ ...options, most: 2500 })).size).toBe(2);
+    expect((await makePatches({ ...options, most: () => 2500 })).size).toBe(2);
     await rm(home, { recursive: true });
   });
 });

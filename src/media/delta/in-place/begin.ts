@@ -196,7 +196,7 @@ async function expand(
     end += bytes.length;
   }
   await sweepAside(patched); // of a run that was killed
-  await writeFileAtomic(patched, Buffer.concat([...rendered.values()]));
+  await writeFileAtomic(patched, [...rendered.values()]);
   return { size, extents, carried: places, values };
 }
 

@@ -1,4 +1,6 @@
 import type { Digest } from '../../../base/digest.ts';
+import { IntegrityError } from '../../../base/errors.ts';
+import { findFirst } from '../../../base/lists.ts';
 import type { ByteRange } from '../../../base/random-access.ts';
 import { SECTOR_SIZE } from '../../../iso/index.ts';
 import type { DeltaExtent } from '../file.ts';
@@ -67,6 +69,7 @@ type Task = Move & { blockers: number; slot?: number; isDone: boolean };
  *
  * @param moves with targets that do not overlap
  * @param boot from 0 on: the bytes that make a medium bootable
+ * @throws IntegrityError `delta.malformed`
  */
 export function planSteps(moves: readonly Move[], boot: ByteRange): readonly Step[] {
   const tasks = moves.flatMap(cut);
@@ -160,13 +163,24 @@ function createPlan(tasks: readonly Task[]): Plan {
   };
 }
 
+/**
+ * Two families of runs without overlaps meet at most as often as they have members. Few blobs of an ISO are in
+ * it twice; a delta that copies one to a thousand places is not ours, and each of its targets would wait for a
+ * thousand readers.
+ */
+const MOST_MEETINGS = { each: 20, besides: 100_000 };
+
 function createReaderLookup(tasks: readonly Task[]): Plan['findReaders'] {
   const readers = tasks.filter(isReader).sort((a, b) => a.from.offset - b.from.offset);
+  let end = 0;
+  const ends = readers.map(({ from, size }) => (end = Math.max(end, from.offset + size)));
+  let left = MOST_MEETINGS.each * tasks.length + MOST_MEETINGS.besides;
   return ({ offset, size }) => {
     const found: Task[] = [];
-    for (let at = findFirst(readers, offset - LARGEST_MOVE); at < readers.length; at++) {
+    for (let at = findFirst(ends, (value) => value > offset); at < readers.length; at++) {
       const task = readers[at];
       if (!task || task.from.offset >= offset + size) break;
+      if (--left < 0) throw repeats();
       const isOpen = task.slot === undefined && !task.isDone;
       if (isOpen && task.from.offset + task.size > offset) found.push(task);
     }
@@ -174,16 +188,10 @@ function createReaderLookup(tasks: readonly Task[]): Plan['findReaders'] {
   };
 }
 
-/** Index of the first reader that begins after an offset. */
-function findFirst(readers: readonly Reader[], offset: number): number {
-  let [low, high] = [0, readers.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((readers[middle]?.from.offset ?? Infinity) > offset) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
+const repeats = (): IntegrityError =>
+  new IntegrityError('delta.malformed', 'the delta copies the same bytes to too many places', {
+    hint: 'copy it again from where it was made',
+  });
 
 /** Creates a queue of tasks that wait until others have read the bytes that they overwrite. */
 function createQueue(): {
@@ -278,23 +286,12 @@ function listUsed({ offset, size }: ByteRange, old: OldIso): readonly Move[] {
     const stop = Math.min(to, end);
     if (start < stop) used.push({ offset: start, size: stop - start, from: { kind: 'zeros' } });
   };
-  for (let at = findBehind(old.extents, offset); at < old.extents.length; at++) {
+  const first = findFirst(old.extents, (extent) => extent.offset + extent.size > offset);
+  for (let at = first; at < old.extents.length; at++) {
     const extent = old.extents[at];
     if (!extent || extent.offset >= end) break;
     add(extent.offset, extent.offset + extent.size);
   }
   add(old.size, end);
   return used;
-}
-
-/** Index of the first extent that ends after an offset. */
-function findBehind(extents: readonly DeltaExtent[], offset: number): number {
-  let [low, high] = [0, extents.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const extent = extents[middle];
-    if (extent && extent.offset + extent.size > offset) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
