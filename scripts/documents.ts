@@ -139,8 +139,10 @@ function listCommands(
   const title = `${parents} ${command.name()}`.trim();
   return [
     { title, help: renderHelp(command) },
-    ...command.commands
-      .filter((child) => child.name() !== 'help')
+    ...command
+      .createHelp()
+      .visibleCommands(command)
+      .filter((child) => command.commands.includes(child))
       .flatMap((child) => listCommands(child, title)),
   ];
 }

@@ -6,7 +6,6 @@ import { runProcess } from '../src/base/process.ts';
 import { buildProgram } from './bundle.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const CONTENTS = ['dist', 'templates', 'schema', 'LICENSE', 'README.md'];
 
 /** The bundle contains the dependencies, so a host that installs it needs none. */
 const ONLY_IN_CHECKOUT = ['dependencies', 'devDependencies', 'overrides', 'scripts'];
@@ -14,8 +13,12 @@ const ONLY_IN_CHECKOUT = ['dependencies', 'devDependencies', 'overrides', 'scrip
 await buildProgram();
 const stage = await mkdtemp(join(tmpdir(), 'sealift-package-'));
 try {
-  for (const name of CONTENTS) await cp(join(ROOT, name), join(stage, name), { recursive: true });
-  const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as object;
+  const text = await readFile(join(ROOT, 'package.json'), 'utf8');
+  const manifest = JSON.parse(text) as { readonly files: readonly string[] };
+  const contents = manifest.files.filter((name) => !name.startsWith('!'));
+  for (const name of [...contents, 'LICENSE', 'README.md']) {
+    await cp(join(ROOT, name), join(stage, name), { recursive: true });
+  }
   const members = Object.entries(manifest).filter(([name]) => !ONLY_IN_CHECKOUT.includes(name));
   await writeFile(
     join(stage, 'package.json'),

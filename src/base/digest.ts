@@ -11,6 +11,21 @@ const PATTERN = /^sha256:[0-9a-f]{64}$/;
 
 export const isDigest = (text: string): text is Digest => PATTERN.test(text);
 
+/** A digest by the grammar of image-spec, of an algorithm that is not read here: sha512, blake3. */
+const OTHER = /^(?!sha256:)([a-z0-9]+(?:[+._-][a-z0-9]+)*):[\w=-]+$/;
+
+export const isForeignDigest = (text: unknown): boolean =>
+  typeof text === 'string' && OTHER.test(text);
+
+/** The predicate of a sentence about a text that cannot be read as a digest; undefined if it can. */
+export function explainDigest(text: string): string | undefined {
+  if (isDigest(text)) return undefined;
+  const [, algorithm] = OTHER.exec(text) ?? [];
+  return algorithm === undefined
+    ? 'is not a valid digest: sha256: and 64 hex digits'
+    : `is a digest of ${algorithm}, which is not supported: only sha256 is`;
+}
+
 /** @throws IntegrityError `digest.malformed` */
 function parseDigest(text: string): Digest {
   if (isDigest(text)) return text;

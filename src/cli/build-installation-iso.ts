@@ -1,6 +1,7 @@
 import type { Command, Option } from 'commander';
 import { resolve } from 'node:path';
 import { UsageError } from '../base/errors.ts';
+import { formatCommand } from '../base/text/shell.ts';
 import { formatSize, toPrintable } from '../base/text/words.ts';
 import { readConfigText, type ConfigNames } from '../config/load.ts';
 import { INSTALLATION_CONFIG_NAME, isInstallationConfig } from '../sites/installation.ts';
@@ -39,12 +40,7 @@ import {
   refuseOverlays,
 } from './run.ts';
 import { createSecretsOption } from './secrets-elsewhere.ts';
-import {
-  createForceOption,
-  createOutputOption,
-  writeFormatted,
-  formatShellPath,
-} from './terminal/output.ts';
+import { createForceOption, createOutputOption, writeFormatted } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
 
 /*
@@ -146,7 +142,7 @@ function formatReport(report: InstallationIsoReport & Verified & Rehearsed, host
       : [`  digest    ${report.manifest}`]),
     '',
     // Only a medium that carries images has an index to verify it by.
-    `next: sealift ${embedded ? 'verify' : 'ignition show'} ${formatShellPath(output)}`,
+    `next: ${formatCommand(...(embedded ? ['verify'] : ['ignition', 'show']), { path: output })}`,
     '',
   ].join('\n');
 }

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { basename, relative } from 'node:path';
+import { formatCommand, formatProgram } from '../base/text/shell.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
 import {
@@ -50,7 +51,6 @@ import {
   createForceOption,
   writeFormatted,
   createOutputOption,
-  formatShellPath,
   formatPath,
 } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
@@ -186,7 +186,7 @@ function formatReport(report: UpgradeIsoReport & Verified & Rehearsed, host: Cli
     '',
     ...formatSteps(report, host),
     '',
-    `next: sealift verify ${formatShellPath(output)}`,
+    `next: ${formatCommand('verify', { path: output })}`,
     '',
   ].join('\n');
 }
@@ -258,5 +258,7 @@ function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
  */
 function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHost): string {
   const file = files.find((path) => command === `oc apply -f ${basename(path)}`);
-  return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
+  return file === undefined
+    ? command
+    : formatProgram('oc', 'apply', '-f', { path: relative(cwd, file) });
 }

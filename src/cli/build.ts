@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 import { dirname, join } from 'node:path';
+import { UsageError } from '../base/errors.ts';
+import { formatCommand, formatProgram } from '../base/text/shell.ts';
 import { formatSize } from '../base/text/words.ts';
 import { buildLiveIso } from '../stages/live-iso.ts';
 import type { LiveIsoReport } from '../stages/report/live-iso.ts';
@@ -30,11 +32,12 @@ import {
   findConfigArgument,
   LIVE_ARGUMENTS,
   addLiveOptions,
+  PRODUCTS,
   runLive,
   type LiveCommandOptions,
 } from './run.ts';
 import { createSecretsOption } from './secrets-elsewhere.ts';
-import { formatShellPath, createForceOption, writeFormatted } from './terminal/output.ts';
+import { createForceOption, writeFormatted } from './terminal/output.ts';
 
 /** Registers `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
@@ -86,6 +89,23 @@ export function registerBuild(program: Command, host: CliHost): void {
   build.hook('preSubcommand', refuseLockInFront);
   registerInstallationIso(build, host);
   registerUpgradeIso(build, host);
+  registerDiskImage(build);
+}
+
+/** Registers a product of openshift/appliance that is not built, so that its name is explained. */
+function registerDiskImage(build: Command): void {
+  build
+    .command('disk-image', { hidden: true })
+    .addHelpText('after', '\nExample:\n  $ sealift build live-iso')
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action((_options: object, { args }: Command) => {
+      throw new UsageError('usage.not-built', 'this version does not build disk images', {
+        expected: PRODUCTS.join(' or '),
+        found: ['disk-image', ...args].join(' '),
+        hint: `build another product: ${PRODUCTS.map((name) => formatCommand('build', name)).join(', ')}`,
+      });
+    });
 }
 
 function formatReport(report: LiveIsoReport & Verified & Rehearsed, host: CliHost): string {
@@ -143,17 +163,15 @@ export type BuiltMedium = {
 export function formatNextSteps(medium: BuiltMedium): readonly string[] {
   const { output, interactive, ignition } = medium;
   if (output.startsWith('oci://')) {
-    return [
-      `next: sealift pull ${formatShellPath(output)} --output appliance.iso, where the ISO is needed`,
-    ];
+    return [`next: ${formatCommand('pull', { path: output }, '--output', 'appliance.iso')}`];
   }
-  const verify = `sealift verify ${formatShellPath(output)}`;
+  const verify = formatCommand('verify', { path: output });
   if (ignition === 'embedded') return [`next: ${verify}`];
   const steps = interactive ? listInteractive(medium) : listWithImage(medium);
   return [
     'next:',
     ...[verify, ...steps].map((step, index) => `  ${index + 1}. ${step}`),
-    '  docs/install.md has the boot order, when the medium may be detached, and how to add hosts.',
+    '  sealift help install: the boot order, when the medium may be detached, and how to add hosts',
   ];
 }
 
@@ -167,14 +185,22 @@ function listWithImage({ output, fips, signatures = [] }: BuiltMedium): readonly
   const isUnsigned = signatures.some(({ status }) => status === 'unsigned');
   const name = fips ? 'openshift-install-fips' : 'openshift-install';
   const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
-  const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
-  const iso = formatShellPath(output);
+  const program = directory === '.' ? `./${name}` : join(directory, name);
+  const [iso, out] = [{ path: output }, { path: directory }];
+  const image = 'site/agentconfig.noarch.iso';
   return [
-    `sealift extract installer ${iso} --out ${formatShellPath(directory)}${isUnsigned ? ' --allow-unsigned' : ''}`,
+    formatCommand(
+      'extract',
+      'installer',
+      iso,
+      '--out',
+      out,
+      ...(isUnsigned ? ['--allow-unsigned'] : []),
+    ),
     'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
-    `${program} agent create config-image --dir site`,
-    `sealift config-iso check site/agentconfig.noarch.iso --medium ${iso}`,
-    `attach ${output} and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first`,
-    `${program} agent wait-for install-complete --dir site`,
+    formatProgram(program, 'agent', 'create', 'config-image', '--dir', 'site'),
+    formatCommand('config-iso', 'check', image, '--medium', iso),
+    `attach ${output} and ${image} to every host, and boot; boot order: installation disk first`,
+    formatProgram(program, 'agent', 'wait-for', 'install-complete', '--dir', 'site'),
   ];
 }

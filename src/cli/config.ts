@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { variableOf } from '../base/environment.ts';
 import { UsageError, ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
 import { formatReadableJson } from '../base/text/json.ts';
 import {
@@ -20,7 +21,7 @@ import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
 import { isInstallationConfig } from '../sites/installation.ts';
 import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
-import { createConfigArgument, createSetOption } from './options.ts';
+import { createConfigArgument, createSetOption, createStrictOption, harden } from './options.ts';
 import { readInstallation } from './request-installation.ts';
 import { readSurroundings } from './request.ts';
 import { refuseOverlays } from './run.ts';
@@ -101,21 +102,15 @@ function refuseInstallation({
 
 /** Reads the settings that a variable decides unless the configuration has them. */
 function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
-  const policy = env[IMAGE_POLICY_VARIABLE] ?? '';
-  const keys = env['OCP_SIGNATURE_VERIFICATION_PK'] ?? '';
-  return new Map([
-    ...(policy === ''
-      ? []
-      : [['build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true }] as const]),
-    ...(keys === ''
-      ? []
-      : [
-          [
-            'build.signatureKeys',
-            { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys },
-          ] as const,
-        ]),
-  ]);
+  const keys = variableOf(env, 'OCP_SIGNATURE_VERIFICATION_PK');
+  const values = new Map<string, { readonly variable: string; readonly value: boolean | string }>();
+  if (variableOf(env, IMAGE_POLICY_VARIABLE) !== undefined) {
+    values.set('build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true });
+  }
+  if (keys !== undefined) {
+    values.set('build.signatureKeys', { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys });
+  }
+  return values;
 }
 
 type Verdict = {
@@ -136,22 +131,22 @@ export function registerValidate(program: Command, host: CliHost): void {
       ),
     )
     .addOption(createSetOption())
+    .addOption(createStrictOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nNotes are about things that are not wrong in the file, but may stop a build on this machine.\n' +
+      '\nNotes are about things that are not wrong in the file, but may stop a build on this machine: a\n' +
+        'secret that is absent, for example. With --strict, for pipelines, each is an error.\n' +
         '\nExamples:\n  $ sealift validate site-a/appliance-config.yaml\n' +
         '  $ sealift validate base.yaml nightly.yaml --set ocpRelease.version=4.22.1',
     )
-    .action(async (names: ConfigNames, { set, outputFormat }: ValidateOptions) => {
+    .action(async (names: ConfigNames, { set, strict, outputFormat }: ValidateOptions) => {
       const input = readConfigFiles(names, { set }, host);
       const { path, text } = input.files[0];
       const isInstallation = isInstallationConfig(path, text);
       if (isInstallation) refuseOverlays(names, set);
-      const { problems, notes } = await (isInstallation ? checkInstallation : checkAppliance)(
-        input,
-        host,
-      );
+      const found = await (isInstallation ? checkInstallation : checkAppliance)(input, host);
+      const { problems, notes } = strict ? hardenNotes(found) : found;
       const file = nameConfig(input);
       const value: Verdict = { file, valid: problems.length === 0, problems, notes };
       await writeFormatted({ host, outputFormat }, value, formatVerdict);
@@ -159,9 +154,19 @@ export function registerValidate(program: Command, host: CliHost): void {
     });
 }
 
-type ValidateOptions = { readonly set?: readonly string[]; readonly outputFormat: OutputFormat };
+type ValidateOptions = {
+  readonly set?: readonly string[];
+  readonly strict: boolean;
+  readonly outputFormat: OutputFormat;
+};
 
 type Found = Pick<Verdict, 'problems' | 'notes'>;
+
+/** Makes every note a problem. */
+const hardenNotes = ({ problems, notes }: Found): Found => ({
+  problems: [...problems, ...notes.map(harden)],
+  notes: [],
+});
 
 type Check = (input: ConfigInput, host: CliHost) => Found | Promise<Found>;
 

@@ -18,7 +18,7 @@ export function formatGates({ gates, acknowledged }: Gated): readonly string[] {
   );
   if (gates.length === 0) return [...unknown, ...(unknown.length > 0 ? [''] : [])];
   return [
-    'What stops the cluster, and the command that lets it through (docs/upgrade.md):',
+    'What stops the cluster, and the command that lets it through (sealift help upgrade):',
     ...gates.flatMap((gate) => formatGate(gate, acknowledged)),
     ...unknown,
     '',

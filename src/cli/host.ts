@@ -10,6 +10,8 @@ export type CliHost = {
   /** Stream for progress, notes and errors. */
   readonly stderr: NodeJS.WritableStream;
   readonly env: NodeJS.ProcessEnv;
+  /** Words of the command line, without the program's name; absent outside a run. */
+  readonly args?: readonly string[];
   /** Directory in which relative paths of the command line start. */
   readonly cwd: string;
   /** Directory `/etc/containers`; absent: registries.conf of the system is not read. */

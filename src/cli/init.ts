@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import { dirname, join, basename, resolve } from 'node:path';
 import { LossError, formatProblem } from '../base/errors.ts';
+import { formatCommand } from '../base/text/shell.ts';
 import { toPrintable } from '../base/text/words.ts';
 import {
   importImageSet,
@@ -23,7 +24,6 @@ import { writeTexts } from './terminal/log.ts';
 import {
   createForceOption,
   writeResult,
-  formatShellPath,
   createOutputOption,
   writeFormatted,
   writeMessage,
@@ -78,7 +78,7 @@ const TEMPLATES: Readonly<Record<string, () => Template>> = {
         { path: INSTALLATION_CONFIG_NAME, text: INSTALLATION_TEMPLATE },
         schemaFile(SCHEMA.installation),
       ],
-      'build installation-iso --base-iso rhcos-live.x86_64.iso',
+      ['build', 'installation-iso', '--base-iso', 'rhcos-live.x86_64.iso'],
     ),
   sites: () => ({
     files: [...SITES_STARTER, schemaFile(SCHEMA.site)],
@@ -89,14 +89,14 @@ const TEMPLATES: Readonly<Record<string, () => Template>> = {
 const beginAppliance = (name: 'ove' | 'minimal'): Template =>
   beginConfig(
     [{ path: 'appliance-config.yaml', text: renderTemplate(name) }, schemaFile(SCHEMA.appliance)],
-    'validate',
+    ['validate'],
   );
 
-const beginConfig = (files: readonly StarterFile[], command: string): Template => ({
+const beginConfig = (files: readonly StarterFile[], command: readonly string[]): Template => ({
   files,
   next: (first) =>
     `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
-    `then run: sealift ${command} ${formatShellPath(first)}`,
+    `then run: ${formatCommand(...command, { path: first })}`,
 });
 
 /** The schema as a file next to the others, so that no file names a path of this machine. */
@@ -113,7 +113,7 @@ function nextOfSites(first: string): string {
   const shown = join(dirname(first), file?.path ?? '');
   return (
     `name your pull secret in ${shown}:${line}, ` +
-    `then run: sealift config-iso validate ${formatShellPath(first)} --template ${formatShellPath(template)}`
+    `then run: ${formatCommand('config-iso', 'validate', { path: first }, '--template', { path: template })}`
   );
 }
 
@@ -158,9 +158,12 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
     await writeFormatted({ host, outputFormat }, toJson(imported), () => text);
   } else {
     for (const note of imported.notes) writeMessage(host, `${formatNote(note)}\n`);
-    const next = 'next: put your pull secret beside it, then run: sealift validate';
     for (const path of written)
-      await writeResult(host, `wrote ${toPrintable(path)}\n${next} ${toPrintable(path)}\n`);
+      await writeResult(
+        host,
+        `wrote ${toPrintable(path)}\nnext: put your pull secret beside it, ` +
+          `then run: ${formatCommand('validate', { path })}\n`,
+      );
   }
   if (!options.allowLosses) refuseLosses(file, imported.notes);
 }

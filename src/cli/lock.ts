@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { relative, resolve } from 'node:path';
 import { DifferenceError } from '../base/errors.ts';
+import { formatCommand } from '../base/text/shell.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
 import type { LayoutDifference } from '../media/compare-layout.ts';
@@ -65,7 +66,7 @@ export function registerLock(program: Command, host: CliHost): void {
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
       const config = await findConfigArgument(args, ['live-iso'], host);
       const call = { config, host, options: { ...options, lock: true } };
-      await report(await runLive(call, locking(prepareLiveIso)), '', call);
+      await report(await runLive(call, locking(prepareLiveIso)), call);
     });
   lock.hook('preSubcommand', refuseLockInFront);
   registerOthers(lock, host);
@@ -87,7 +88,7 @@ function registerOthers(lock: Command, host: CliHost): void {
     )
     .action(async (config: ConfigNames, options: UpgradeCommandOptions) => {
       const call = { config, host, options: { ...options, lock: true } };
-      await report(await runUpgrade(call, locking(prepareUpgradeIso)), 'upgrade-iso ', call);
+      await report(await runUpgrade(call, locking(prepareUpgradeIso)), call);
     });
   addLockFileOptions(addInstallationIsoOptions(lock.command('installation-iso')))
     .description('the same for an installation ISO')
@@ -98,7 +99,7 @@ function registerOthers(lock: Command, host: CliHost): void {
     .action(async (config: string, options: InstallationCommandOptions) => {
       const call = { config: [config] as const, host, options: { ...options, lock: true } };
       const written = await runInstallation(call, locking(prepareInstallationIso));
-      await report(written, 'installation-iso ', call);
+      await report(written, call);
     });
 }
 
@@ -114,11 +115,16 @@ const locking =
 
 async function report(
   written: Written,
-  product: string,
   { options, host }: { readonly options: RecipeOptions; readonly host: CliHost },
 ): Promise<void> {
   const result = describe(written, relative(host.cwd, written.path));
-  await writeFormatted({ host, ...options }, result, () => formatResult(result, product));
+  await writeFormatted({ host, ...options }, result, () => formatResult(result, nextOf(host)));
+}
+
+/** The build from the lock: the command line of this run, as a build. */
+function nextOf({ args = ['lock'] }: CliHost): string {
+  const at = args.indexOf('lock');
+  return formatCommand(...args.slice(0, at), 'build', ...args.slice(at + 1), '--locked');
 }
 
 const describe = ({ lock }: Written, file: string) => {
@@ -135,7 +141,7 @@ const describe = ({ lock }: Written, file: string) => {
 
 const formatResult = (
   { file, secrets, release, ...counts }: ReturnType<typeof describe>,
-  product: string,
+  next: string,
 ): string =>
   [
     `${file} has ${release ? `release ${release.version} ${release.architecture}, ` : ''}` +
@@ -144,7 +150,7 @@ const formatResult = (
       ? []
       : [`${secrets} has the values drawn at random: they are secret, never commit them`]),
     '',
-    `next: sealift build ${product}--locked`,
+    `next: ${next}`,
     '',
   ].join('\n');
 

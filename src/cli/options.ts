@@ -1,6 +1,6 @@
 import { Argument, Option, type Command } from 'commander';
 import { dirname, join, resolve } from 'node:path';
-import { UsageError, ConfigError } from '../base/errors.ts';
+import { UsageError, ConfigError, type Problem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
@@ -48,6 +48,16 @@ export const createSetOption = (): Option =>
     '--set <path=value>',
     'override a value of the files, as in build.concurrency=4; may be repeated',
   ).argParser(addTo);
+
+/** Creates `--strict` for every command that checks inputs without making anything. */
+export const createStrictOption = (): Option =>
+  new Option('--strict', 'treat every warning and note as an error, for pipelines').default(false);
+
+/** The same finding as an error, for `--strict`. */
+export const harden = <Found extends Problem>(found: Found): Found => ({
+  ...found,
+  severity: 'error',
+});
 
 /** Creates the argument for the configuration of an appliance. */
 export const createConfigArgument = (

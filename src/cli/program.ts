@@ -10,6 +10,7 @@ import { registerCatalog } from './catalog.ts';
 import { registerCompletion, registerVersion } from './completion.ts';
 import { registerConfigIso } from './config-iso/build.ts';
 import { registerConfig, registerValidate } from './config.ts';
+import { registerExplain, registerHelp } from './documents.ts';
 import type { CliHost, LogOptions } from './host.ts';
 import { registerImportImageset, registerInit } from './init.ts';
 import { registerLock, registerReproduce } from './lock.ts';
@@ -77,6 +78,8 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerServe,
   registerToken,
   registerCache,
+  registerExplain,
+  registerHelp,
   registerCompletion,
   registerVersion,
 ];
@@ -91,7 +94,6 @@ export function createProgram(host: CliHost, isJson = false): Command {
     .description('builds OpenShift appliance media')
     .version(readVersion(), '--version', 'print the version')
     .helpOption('-h, --help', 'print help')
-    .helpCommand('help [command]', 'print help of a command')
     .showSuggestionAfterError()
     .configureOutput({
       writeOut: (text) => void writeResult(host, text).catch(() => undefined),
@@ -106,7 +108,8 @@ export function createProgram(host: CliHost, isJson = false): Command {
       '\nExample:\n  $ sealift init && sealift validate && sealift build\n\nExit codes: 0 done, ' +
         '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
         '7 disk, 8 differences found, 9 imported with losses, 10 not provable, 11 not signed,\n' +
-        '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.',
+        '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.\n' +
+        '\nGuides: sealift help. The code of an error: sealift explain CODE.',
     );
   for (const register of REGISTER) register(program, host);
   addLogOptions(program, host);
@@ -144,7 +147,7 @@ export async function runProgram(args: readonly string[], given: CliHost): Promi
     showMessage(given, `warning: ${message}\n`);
   });
   const started = given.now();
-  const exitCode = await runCommand(args, { ...given, log });
+  const exitCode = await runCommand(args, { ...given, args, log });
   log.record({ type: 'run-done', exitCode, milliseconds: given.now() - started });
   await log.close();
   return exitCode;

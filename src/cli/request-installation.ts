@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../base/digest.ts';
 import { hasFile } from '../base/disk/files.ts';
+import { variableOf } from '../base/environment.ts';
 import { ConfigError, UsageError, type DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { joinProblem } from '../base/text/words.ts';
@@ -40,7 +41,7 @@ export async function readInstallationRequest(
   given: InstallationRequestOptions,
   host: CliHost,
 ): Promise<InstallationIsoRequest> {
-  const options = withOverride(given, host.env[OVERRIDE]);
+  const options = withOverride(given, variableOf(host.env, OVERRIDE));
   checkUsage(options);
   const { release } = options;
   const base = readBase(options, host);
@@ -96,7 +97,7 @@ function withOverride(
 ): InstallationRequestOptions {
   const { baseIso: given, coreosStream, release } = options;
   const isNamed = [given, coreosStream, release].some((option) => option !== undefined);
-  return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
+  return isNamed || baseIso === undefined ? options : { ...options, baseIso };
 }
 
 /** Notes that the variable decides: one that was exported long ago is easily forgotten. */

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
+import { variableOf } from '../base/environment.ts';
 import { UsageError } from '../base/errors.ts';
 import { isLoopbackHost, readUserInfo } from '../base/http/address.ts';
 import { withoutUndefined } from '../base/lists.ts';
@@ -59,8 +60,8 @@ export function readSignatureGate(
   const keys =
     fromHere(options.signatureKeys) ??
     build.signatureKeys ??
-    fromHere(env['OCP_SIGNATURE_VERIFICATION_PK']);
-  const store = readStore(options.signatureUrl ?? env['OCP_SIGNATURE_URL']);
+    fromHere(variableOf(env, 'OCP_SIGNATURE_VERIFICATION_PK'));
+  const store = readStore(options.signatureUrl ?? variableOf(env, 'OCP_SIGNATURE_URL'));
   return {
     ...withoutUndefined({ files, keys, store }),
     allowUnsigned: options.allowUnsigned ?? build.allowUnsigned,

@@ -2,6 +2,7 @@ import { decodeUserText } from '../base/text/utf8.ts';
 import { resolve, dirname, join } from 'node:path';
 import { digestFromHex } from '../base/digest.ts';
 import { readInputFile } from '../base/disk/files.ts';
+import { variableOf } from '../base/environment.ts';
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
@@ -132,8 +133,8 @@ export const identifyConfig = ({ files }: ConfigInput): string =>
  * @throws ConfigError `env.source-date-epoch`
  */
 export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
-  const text = env['SOURCE_DATE_EPOCH'];
-  if (text === undefined || text === '') return undefined;
+  const text = variableOf(env, 'SOURCE_DATE_EPOCH');
+  if (text === undefined) return undefined;
   if (/^\d{1,10}$/.test(text) && Number(text) <= LAST_EPOCH) return Number(text);
   throw new ConfigError(
     'env.source-date-epoch',
@@ -148,9 +149,8 @@ export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
  * @throws ConfigError `graph.url-malformed`
  */
 export function readGraphUrl(env: NodeJS.ProcessEnv): string | undefined {
-  const text = env['UPDATE_URL_OVERRIDE'];
-  if (text === undefined || text === '') return undefined;
-  parseGraphUrl(text);
+  const text = variableOf(env, 'UPDATE_URL_OVERRIDE');
+  if (text !== undefined) parseGraphUrl(text);
   return text;
 }
 
@@ -244,8 +244,8 @@ export function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: No
  * the environment decides. The variable counts with any text, as for the installer.
  */
 function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolean | undefined {
-  const variable = env[IMAGE_POLICY_VARIABLE] ?? '';
-  return build.disableImagePolicy ?? (variable === '' ? undefined : true);
+  const isSet = variableOf(env, IMAGE_POLICY_VARIABLE) !== undefined;
+  return build.disableImagePolicy ?? (isSet ? true : undefined);
 }
 
 /** Reads the hosts of NMStateConfigs, with their profiles. */

@@ -217,7 +217,7 @@ export async function runInstallation<Result>(
   return runRecipe(call, { request, config: { pullSecret, build: request.build } }, work);
 }
 
-const PRODUCTS = ['live-iso', 'installation-iso', 'upgrade-iso'] as const;
+export const PRODUCTS = ['live-iso', 'installation-iso', 'upgrade-iso'] as const;
 
 /** Default name of the configuration of each product that may be named before it. */
 const DEFAULT_CONFIGS = {

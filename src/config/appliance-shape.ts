@@ -161,7 +161,7 @@ export const APPLIANCE = described(
     imageRegistry: optional(REGISTRY, 'The registry that serves the payload on the nodes.'),
     mirrorPath: optional(
       TEXT,
-      'Directory of an oc-mirror workspace: `data/docker`, the storage of the registry that was mirrored to, and `working-dir` next to it; or the archives `mirror_NNNNNN.tar` of mirrorToDisk. It is the only source of images; see docs/mirror-path.md.',
+      'Directory of an oc-mirror workspace: `data/docker`, the storage of the registry that was mirrored to, and `working-dir` next to it; or the archives `mirror_NNNNNN.tar` of mirrorToDisk. It is the only source of images; see "sealift help mirror-path".',
     ),
     enableDefaultSources: defaulted(
       FLAG,

@@ -59,7 +59,7 @@ export const BUILD = record({
   ),
   disableImagePolicy: optional(
     FLAG,
-    'Whether the cluster accepts images of OpenShift without a signature (installer variable OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMAGE_POLICY). Absent: yes if that variable is set for the build, or if the release is a nightly or CI build, which are not signed; no for signed releases. It leaves an override in ClusterVersion, with which the cluster refuses updates to another minor version: docs/upgrade.md has the step that removes it.',
+    'Whether the cluster accepts images of OpenShift without a signature (installer variable OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMAGE_POLICY). Absent: yes if that variable is set for the build, or if the release is a nightly or CI build, which are not signed; no for signed releases. It leaves an override in ClusterVersion, with which the cluster refuses updates to another minor version: "sealift help upgrade" has the step that removes it.',
   ),
   signatures: optional(
     FILLED,

@@ -5,6 +5,7 @@ import type { RetryEvent } from '../base/retry.ts';
 import type { Json } from '../base/text/json.ts';
 import {
   fingerprintOf,
+  type NetworkCount,
   type Plain,
   type Stage,
   type StageContext,
@@ -30,6 +31,8 @@ export type BuildEvent =
       readonly bytes: number;
       readonly total?: number;
       readonly note?: string;
+      /** Bytes of the network, if they are counted apart from those of the output. */
+      readonly network?: NetworkCount;
       /** Items that are done, of a stage that counts no bytes. */
       readonly items?: { readonly done: number; readonly total: number; readonly name: string };
     }
@@ -175,11 +178,8 @@ const fingerprint = <I extends object, O, Tools>(
 function contextOf<Tools>(stage: string, { signal, emit }: Run<Tools>): StageContext {
   return {
     signal,
-    onProgress(bytes, total, note) {
-      const details = {
-        ...withoutUndefined({ total, note }),
-      };
-      emit({ type: 'stage-progress', stage, bytes, ...details });
+    onProgress(bytes, total, about = {}) {
+      emit({ type: 'stage-progress', stage, bytes, ...withoutUndefined({ total }), ...about });
     },
     warn(message) {
       emit({ type: 'warning', message });

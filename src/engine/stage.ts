@@ -12,9 +12,18 @@ import { formatCanonicalJson, type Json, formatReadableJson } from '../base/text
 export type StageContext = {
   /** Aborted when the run is interrupted or another stage failed. */
   readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number, note?: string) => void;
+  readonly onProgress: (bytes: number, total?: number, about?: ProgressDetails) => void;
   readonly warn: (message: string) => void;
 };
+
+export type ProgressDetails = {
+  /** The current item. */
+  readonly note?: string;
+  readonly network?: NetworkCount;
+};
+
+/** Bytes that have come over the network, and all that will, as far as they are known. */
+export type NetworkCount = { readonly bytes: number; readonly total: number };
 
 /** A secret. Fingerprints contain only a keyed digest of it. */
 export type Sealed = { reveal: () => string };

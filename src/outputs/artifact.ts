@@ -61,7 +61,9 @@ export function createArtifactOutput(output: string, tools: ArtifactOutputTools)
         open,
         mostLayers: MOST_LAYERS,
         signal,
-        onProgress,
+        onProgress(bytes, total) {
+          onProgress(bytes, total, counters.fetched);
+        },
       });
       return {
         noChecksum: 'no process had all of its bytes; a pull computes it',

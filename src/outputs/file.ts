@@ -76,8 +76,8 @@ async function pourInto(
     signal,
     warn,
     ...withoutUndefined({ device, earlier }),
-    onProgress: (bytes) => {
-      onProgress(bytes, device ? 2 * size : size);
+    onProgress: (bytes, fetched) => {
+      onProgress(bytes, device ? 2 * size : size, fetched);
     },
   });
   if (earlier) await requireSame(earlier);

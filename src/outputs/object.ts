@@ -143,8 +143,8 @@ async function send(target: Target, work: PutWork): Promise<PutReport> {
     openExtent,
     lanes,
     signal,
-    onProgress: (bytes) => {
-      onProgress(bytes, layout.size);
+    onProgress: (bytes, fetched) => {
+      onProgress(bytes, layout.size, fetched);
     },
     warn,
     // A checksum of other bytes must not be next to an object.

@@ -183,7 +183,8 @@ export type PutWork = {
   readonly sourcesOf: (blob: Digest) => readonly Reference[];
   /** An ISO on this machine that shares many bytes with this one at the same offsets. */
   readonly earlier?: EarlierIso & { readonly stamp: FileStamp };
-  readonly onProgress: (bytes: number, total: number) => void;
+  /** Bytes of the output, out of all, and those that came over the network. */
+  readonly onProgress: (bytes: number, total: number, fetched: number) => void;
 };
 
 export type PutReport = WholeDigest & {

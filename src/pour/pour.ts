@@ -45,9 +45,9 @@ export type PourOptions = {
   readonly signal: AbortSignal;
   /**
    * Bytes of the ISO written so far, out of layout.size. On a device, bytes read back are added, out of twice
-   * layout.size.
+   * layout.size. `fetched` are the bytes that came over the network. The first call is before the first byte.
    */
-  readonly onProgress?: (bytes: number) => void;
+  readonly onProgress?: (bytes: number, fetched: number) => void;
   /** An ISO that shares many bytes with this one at the same offsets. */
   readonly earlier?: EarlierIso;
   /** True to compute the digest of the whole even if that needs extra reads. */
@@ -225,10 +225,11 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
     notePrefix: journal.notePrefix,
     onBytes(size) {
       bytes += size;
-      pour.onProgress?.(bytes);
+      pour.onProgress?.(bytes, counters.fetched);
     },
   };
   try {
+    tools.onBytes(0);
     await runPour(pour, tools, stop);
     const digest = await frontier.finished;
     if (digest !== undefined) await finish?.({ digest, hasher, signal, onBytes: tools.onBytes });

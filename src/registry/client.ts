@@ -5,7 +5,7 @@ import type { Http } from '../base/http/http.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { BlobSource } from '../base/store/blob-source.ts';
 import { createStatistics, type HostStatistics } from './client/answer.ts';
-import { createAuth, createTokens } from './client/auth.ts';
+import { createAuth } from './client/auth.ts';
 import type { CredentialStore } from './client/credentials.ts';
 import { resolveCandidates, type RegistriesConf } from './client/mirrors.ts';
 import {
@@ -17,6 +17,7 @@ import {
   createRegistrySource,
 } from './client/repository.ts';
 import { type Requester, createRequester } from './client/requester.ts';
+import { createTokens } from './client/tokens.ts';
 import {
   createCertsReader,
   SYSTEM_CERTS_DIRS,
@@ -172,8 +173,6 @@ function rememberUnreachable(requester: Requester): Requester {
   const answers = new Map<string, number>();
   const failures = new Map<string, SealiftError>();
   return async (ask, take) => {
-    // One failed attempt does not mean that the host failed: the caller tries again.
-    if (ask.isOnce) return requester(ask, take);
     const { host } = ask.endpoint;
     const countOf = (): number => answers.get(host) ?? 0;
     const addAnswer = (): void => {
@@ -182,6 +181,8 @@ function rememberUnreachable(requester: Requester): Requester {
     };
     const known = failures.get(host);
     if (known) throw notAsked(host, known);
+    // One failed attempt does not mean that the host failed: the caller tries again.
+    if (ask.isOnce) return requester(ask, take);
     const before = countOf();
     try {
       const result = await requester(ask, take);

@@ -1,4 +1,4 @@
-import type { Digest } from '../base/digest.ts';
+import { isForeignDigest, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { decode, decodeJson, GO_RULES, requireDecoded, type Decoded } from '../shape/decode.ts';
 import {
@@ -109,7 +109,8 @@ export function parseStored(
 export function parseManifest(bytes: Uint8Array, contentType?: string): Manifest {
   const document = requireManifest(decodeJson(FREE, bytes, GO_RULES));
   const head = requireManifest(decode(HEAD, document, GO_RULES));
-  const mediaType = head.mediaType ?? mediaTypeOf(contentType) ?? guessType(head);
+  const stated = head.mediaType === '' ? undefined : head.mediaType;
+  const mediaType = stated ?? mediaTypeOf(contentType) ?? guessType(head);
   switch (mediaType) {
     case MEDIA_TYPE.dockerManifest:
     case MEDIA_TYPE.ociManifest:
@@ -144,10 +145,12 @@ export const parseAnnotations = (
   requireManifest(decodeJson(HEAD, bytes, GO_RULES));
 
 const requireManifest = <T>(decoded: Decoded<T>): T =>
-  requireDecoded(
-    decoded,
-    ([first]) => new IntegrityError('manifest.malformed', `manifest ${describeFinding(first)}`),
-  );
+  requireDecoded(decoded, ([first]) => {
+    const message = `manifest ${describeFinding(first)}`;
+    return isForeignDigest(first.found)
+      ? new IntegrityError('manifest.unsupported', message)
+      : new IntegrityError('manifest.malformed', message);
+  });
 
 /** The children (index) or blobs (manifest) that a manifest needs, in document order. */
 export function descriptorsOf(manifest: Manifest): readonly Descriptor[] {

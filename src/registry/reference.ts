@@ -1,4 +1,4 @@
-import { isDigest, type Digest } from '../base/digest.ts';
+import { explainDigest, isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 
@@ -130,6 +130,6 @@ function whyMalformed({ registry, repository, tag, digest }: Parts): string | un
   if (!isRegistryHost(registry)) return explainHost(registry);
   if (!isRepository(repository)) return `"${repository}" is not a valid repository name`;
   if (tag !== undefined && !isTag(tag)) return `"${tag}" is not a valid tag`;
-  if (digest === undefined || isDigest(digest)) return undefined;
-  return `"${digest}" is not a valid digest: sha256: and 64 hex digits`;
+  const why = digest === undefined ? undefined : explainDigest(digest);
+  return why === undefined ? undefined : `"${digest}" ${why}`;
 }

@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { isIP } from 'node:net';
 import { isErrno } from '../base/errors.ts';
+import { readCoding } from '../base/http/content-coding.ts';
 import { toPrintable } from '../base/text/words.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
@@ -68,6 +69,9 @@ export async function readBody<Body>(
   if (type.trim().toLowerCase() !== 'application/json') {
     throw new ApiFailure(415, 'the body must be application/json');
   }
+  const coding = readCoding(exchange.req.header('content-encoding'));
+  if (coding !== '')
+    throw new ApiFailure(415, `the body must not have the content coding ${coding}`);
   const bytes = await readBytes(exchange.env.incoming);
   const read = readJsonText(bytes, TYPED_JSON);
   if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);

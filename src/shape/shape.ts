@@ -1,4 +1,4 @@
-import { isDigest, type Digest } from '../base/digest.ts';
+import { explainDigest, type Digest } from '../base/digest.ts';
 
 /*
  * Owns the language in which foreign values are described: one shape serves YAML with places, JSON
@@ -159,9 +159,7 @@ export const noted = <T>(of: Shape<T>, why: (value: T) => string | undefined): S
   why,
 });
 
-export const DIGEST = refine(TEXT, (text) =>
-  isDigest(text) ? undefined : 'is not a digest',
-) as Shape<Digest>;
+export const DIGEST = refine(TEXT, explainDigest) as Shape<Digest>;
 
 /** Limit on offsets and sizes: far larger than any medium, and the sum of two is still exact. */
 const LARGEST_COUNT = 2 ** 52 - 1;

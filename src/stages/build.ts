@@ -4,6 +4,7 @@ import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/index.ts';
 import type { IsoPart, LayoutDifference } from '../media/compare-layout.ts';
 import { lockPathOf, placeOf, type IsoPlace } from '../outputs/place.ts';
+import type { Space } from './4-lay-out/check-size.ts';
 import { type PourIsoInput, type MadeIso, pourAndSeal, compareIso } from './5-pour/pour.ts';
 import { describeAsked, findUnchanged, rememberFinished } from './resolved/finished.ts';
 import type { Lock } from './resolved/record.ts';
@@ -36,7 +37,12 @@ export type IsoRequest = IsoPlace & {
 };
 
 /** Every byte of an ISO, and the contents that it was resolved from. */
-type Decided = { readonly layout: Layout; readonly tags: TagDigests; readonly lock: Lock };
+type Decided = {
+  readonly layout: Layout;
+  readonly space: Pick<Space, 'bytesToFetch'>;
+  readonly tags: TagDigests;
+  readonly lock: Lock;
+};
 
 /** Decides every byte of an ISO from a configuration. */
 export type PrepareIso<Request, Prepared = Decided> = (
@@ -81,13 +87,14 @@ export async function buildIso<
     if (unchanged) return unchanged;
     const prepared = await prepare(request, tools);
     await beside?.claim(request, prepared);
-    const { layout, tags, lock } = prepared;
+    const { layout, tags, lock, space } = prepared;
     const report = describe(request, prepared);
     const made = await tools.engine.run(pourAndSeal, {
       ...(await pour(request, prepared)),
       place: placeOf(request),
       checksum: request.checksum ?? false,
       layout,
+      toFetch: space.bytesToFetch,
       report,
       stages: [...tools.engine.times()],
     });

@@ -16,7 +16,7 @@ describe('the steps after a build', () => {
       '  5. sealift config-iso check site/agentconfig.noarch.iso --medium out/ove.iso',
       '  6. attach out/ove.iso and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first',
       '  7. out/openshift-install agent wait-for install-complete --dir site',
-      '  docs/install.md has the boot order, when the medium may be detached, and how to add hosts.',
+      '  sealift help install: the boot order, when the medium may be detached, and how to add hosts',
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InterruptedError } from '../../src/base/errors.ts';
@@ -67,7 +67,7 @@ describe('sealift init', () => {
     const refused = await run(...command.split(' '));
     expect(refused.code).toBe(3);
     expect(refused.stderr).toContain(
-      `field/sites.csv:2/${basename(file)}:${line}:13: pullSecret: ` +
+      `${file}:${line}:13: pullSecret: ` +
         '"<your-pull-secret>" is the placeholder of the template',
     );
     const lines = (await readFile(join(directory, file), 'utf8')).split('\n');

@@ -9,6 +9,7 @@ const READERS = [
   ...['catalog list', 'catalog show', 'cache ls', 'cat', 'completion', 'config show'],
   ...['config-iso check', 'config-iso diff', 'config-iso generations', 'config-iso show'],
   ...['config-iso validate', 'diff', 'ignition show', 'ls', 'plan upgrade-iso', 'registry serve'],
+  ...['build disk-image', 'explain', 'help'],
   ...['rehearse', 'reproduce', 'token issue', 'validate', 'verify', 'version', 'why'],
   ...['plan installation-iso', 'lock upgrade-iso', 'lock installation-iso'], // as their live ISO
 ];

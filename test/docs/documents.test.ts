@@ -114,13 +114,14 @@ describe('commands in documents', () => {
 
 describe('docs/environment.md', () => {
   it('has every variable that the program reads', () => {
-    const text = read('docs/environment.md');
+    const text = read('docs/environment.md') + read('docs/object-stores.md');
     const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .map((name) => read(`src/${name}`))
       .join('\n');
     const names = [
       ...sources.matchAll(/env\['([A-Z_]+)'\]/g),
+      ...sources.matchAll(/variableOf\((?:host\.)?env, '([A-Z_]+)'/g),
       ...sources.matchAll(/'(OPENSHIFT_INSTALL_[A-Z_]+|OCP_SIGNATURE_[A-Z_]+|[A-Z]+_PROXY)'/g),
     ].map(first);
     expect(new Set(names).size).toBeGreaterThan(14);

@@ -142,6 +142,10 @@ async function useProgram({ directory, node, major }: Installed): Promise<void> 
   const { stdout: version } = await runProcess('node', ['--version'], { env });
   expect(version).toContain(`v${major}.`);
   expect((await sealift('--version')).trim()).toBe((await readManifest()).version);
+  expect(await sealift('help', 'upgrade')).toBe(
+    await readFile(join(ROOT, 'docs/upgrade.md'), 'utf8'),
+  );
+  expect(await sealift('explain', 'interrupted')).toContain('Run the same command again');
   const licenses = join(directory, 'node_modules/sealift/dist/third-party-licenses.txt');
   const bundled = await readFile(licenses, 'utf8');
   expect(bundled).toMatch(/^undici [\d.]+ \(MIT\)\n\nMIT License/m);

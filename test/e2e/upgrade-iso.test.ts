@@ -408,7 +408,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     const plan = await run('plan', 'upgrade-iso', '--from', '4.20.9');
     expect(plan).toContain(
       [
-        'What stops the cluster, and the command that lets it through (docs/upgrade.md):',
+        'What stops the cluster, and the command that lets it through (sealift help upgrade):',
         '  4.20.9 -> 4.21.3: acknowledgement ack-4.20-apis-in-4.21, stops',
         '    APIs go. See https://access.example/1',
         `    ${acknowledge('ack-4.20-apis-in-4.21')}`,

@@ -9,7 +9,7 @@ import { mayName, type Lookup } from '../../src/base/http/address.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
 import { parseNoProxy } from '../../src/base/http/address.ts';
 import { openBuildTools } from '../../src/stages/tools.ts';
-import { createTokens } from '../../src/registry/client/auth.ts';
+import { createTokens } from '../../src/registry/client/tokens.ts';
 import { createTransport } from '../../src/registry/client/transport.ts';
 import type { Credential } from '../../src/registry/client/credential-helper.ts';
 import { credentialsFromFiles } from '../../src/registry/client/credentials.ts';

@@ -192,6 +192,9 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'registry serve': [['evil.iso'], [EVIL], ['evil.iso', '--port', EVIL], ['--host', EVIL, EVIL]],
   'completion': [[EVIL]],
+  'build disk-image': [[EVIL]],
+  'explain': [[EVIL]],
+  'help': [[EVIL]],
   'version': [[`--${EVIL}`]],
 };
 

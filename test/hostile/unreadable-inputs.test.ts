@@ -154,7 +154,15 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
 };
 
 /** Commands that read no file that is named. */
-const OTHERS = ['init', 'token keys', 'completion', 'version'];
+const OTHERS = [
+  'init',
+  'token keys',
+  'completion',
+  'version',
+  'help',
+  'explain',
+  'build disk-image',
+];
 
 const listCommands = (parent: Command, prefix = ''): readonly string[] =>
   parent.commands.flatMap((command) => {

@@ -46,6 +46,7 @@ async function ask(
 describe('a change that a page of another site makes a browser request', () => {
   it.each([
     [415, { 'Content-Type': 'text/plain' }],
+    [415, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }],
     [415, { 'Content-Type': 'text/plain; application/json' }],
     [415, {}],
     [201, { 'Content-Type': 'Application/JSON ; charset=utf-8' }],

@@ -18,12 +18,14 @@ import { createResumableFile, fillFile, type FillOptions, joinAnswers } from './
 import {
   isOutOfRange,
   judgeOutOfRange,
+  listRanges,
   openByRange,
-  type OpenBytes,
-  type OpenOptions,
+  parseContentRange,
+  startOf,
+  totalOf,
   type OutOfRange,
-  type Source,
-} from './sources.ts';
+} from './range-forms.ts';
+import type { OpenBytes, OpenOptions, Source } from './sources.ts';
 
 export type GetOptions = {
   readonly url: URL;
@@ -155,7 +157,7 @@ export async function downloadFile(
     await fillFile(file, {
       ...download,
       sources: [source],
-      wanted: describeFile(download),
+      wanted: describeFile(download, createRangeOpener(download)),
       prefix: (await handle.stat()).size,
       cutsOff: true,
     });
@@ -171,13 +173,15 @@ export async function downloadFile(
   }
 }
 
-function describeFile(download: Download): FillOptions<Source>['wanted'] {
-  const { url, digest, limit } = download;
+function describeFile(
+  { url, digest, limit }: Download,
+  open: (options: OpenOptions) => Promise<OpenBytes>,
+): FillOptions<Source>['wanted'] {
   const name = redactUrl(url);
   return {
     ...(digest && { digest }),
     limit,
-    open: (_, options) => open(download, options),
+    open: (_, options) => open(options),
     explainLong: () => tooLarge(url, limit, `more than ${limit}`),
     explainShort: (_, sent) =>
       new RegistryError('download.too-short', `${name} ends after ${sent} bytes`, {
@@ -199,14 +203,30 @@ function describeFile(download: Download): FillOptions<Source>['wanted'] {
   };
 }
 
-async function open(download: Download, options: OpenOptions): Promise<OpenBytes> {
-  const { offset } = options;
-  const ranges = offset > 0 ? [`bytes=${offset}-`, `bytes=${offset}-${download.limit - 1}`] : [];
-  const opened = await openByRange(ranges, (range) =>
-    ask(download, range === undefined ? { ...options, offset: 0 } : options, range),
-  );
-  if (isOutOfRange(opened)) throw refused(download.url, 416);
-  return opened;
+/**
+ * Opens the file at any offset. Its size is known from the first answer that states it; some servers
+ * know no range without its last byte.
+ */
+function createRangeOpener(download: Download) {
+  let total: number | undefined;
+  const open = async (options: OpenOptions): Promise<OpenBytes> => {
+    const { offset } = options;
+    const known = total;
+    const refusals: string[] = [];
+    const opened = await openByRange(listRanges(offset, known, true), async (range) => {
+      const asked = range === undefined ? { ...options, offset: 0 } : options;
+      const answer = await ask(download, asked, range);
+      if (isOutOfRange(answer)) refusals.push(answer);
+      else total = answer.total ?? total;
+      return answer;
+    });
+    if (isOutOfRange(opened)) throw refused(download.url, 416);
+    const mayBeClosed = known === undefined && refusals.length > 0 && (total ?? 0) > offset;
+    if (!mayBeClosed) return opened;
+    opened.body.destroy();
+    return open(options);
+  };
+  return open;
 }
 
 async function ask(
@@ -222,8 +242,8 @@ async function ask(
     body.resume();
     const stated = headerOf(headers, 'content-range');
     // RFC 9110 15.5.17: no bytes are left after ours, and the server reports how many there are.
-    const isAtEnd = stated === `bytes */${offset}`;
-    if (isAtEnd) return { offset, body: Readable.from([]), total: offset };
+    if (parseContentRange(stated).size === offset)
+      return { offset, body: Readable.from([]), total: offset };
     return judgeOutOfRange(stated, (size) => size > offset);
   }
   const start = startOf(response, offset);
@@ -246,21 +266,6 @@ const get = (
       ...(range !== undefined && { headers: { range } }),
     }),
   );
-
-/** The first byte of an answer; undefined if it is not the requested one. */
-function startOf({ status, headers }: HttpResponse, offset: number): number | undefined {
-  const range = headers['content-range'];
-  const continues = typeof range === 'string' && range.startsWith(`bytes ${offset}-`);
-  if (status === 200) return 0;
-  return status === 206 && continues ? offset : undefined;
-}
-
-/** RFC 9110 8.6 and 14.4: bytes of the whole file, if the server reports them. */
-function totalOf({ headers }: HttpResponse): number | undefined {
-  const range = headers['content-range'];
-  const text = typeof range === 'string' ? range.split('/')[1] : headers['content-length'];
-  return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
-}
 
 /**
  * A public document of at most `limit` bytes, as text.

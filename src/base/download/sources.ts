@@ -47,39 +47,6 @@ export type OpenBytes = {
   readonly total?: number | undefined;
 };
 
-/** The answer 416 to a range: the object may begin there all the same, or its size is another one. */
-export type OutOfRange = 'out of range' | 'another size';
-
-export const isOutOfRange = (opened: unknown): opened is OutOfRange => typeof opened === 'string';
-
-/**
- * Opens an object by the first form of a range that its server accepts (RFC 9110 14.1.2): some know
- * the closed form only, others the open one. A server that accepts none has another object: its
- * answer from byte 0 shows that.
- *
- * @param ranges values of the header `Range`
- */
-export async function openByRange<Opened>(
-  ranges: readonly string[],
-  ask: (range: string | undefined) => Promise<Opened | OutOfRange>,
-): Promise<Opened | OutOfRange> {
-  for (const range of ranges) {
-    const opened = await ask(range);
-    if (opened === 'another size') break;
-    if (opened !== 'out of range') return opened;
-  }
-  return ask(undefined);
-}
-
-/** Judges a 416 by the size that it states (RFC 9110 14.4), if any. */
-export const judgeOutOfRange = (
-  range: string | undefined,
-  isPossible: (size: number) => boolean,
-) => {
-  const [, size] = /^bytes \*\/(\d{1,15})$/.exec(range ?? '') ?? [];
-  return size === undefined || isPossible(Number(size)) ? 'out of range' : 'another size';
-};
-
 /** The means that an attempt may use. */
 export type Attempt = {
   /** True if it may build on the bytes that an earlier run left. */

@@ -1,7 +1,6 @@
 import { type Duplex, pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { RegistryError } from '../errors.ts';
-import { headerOf } from './body.ts';
 
 /*
  * The one door between the bytes on a connection and the bytes that a caller hashes: content codings
@@ -39,8 +38,8 @@ export function takeOffCoding(
   response: Coded,
   { method, url }: { readonly method?: string; readonly url: URL },
 ): Coded {
-  const coding = (headerOf(response.headers, 'content-encoding') ?? '').trim().toLowerCase();
-  if (coding === '' || coding === 'identity') return response;
+  const coding = readCoding(response.headers['content-encoding']);
+  if (coding === '') return response;
   const headers = withoutNames(response.headers, ['content-encoding', 'content-length']);
   if (method === 'HEAD') return { ...response, headers };
   const isRange = response.status === 206;
@@ -54,6 +53,17 @@ export function takeOffCoding(
   pipeline(response.body, decoder, () => undefined);
   return { ...response, headers, body: decoder };
 }
+
+/** The codings of an answer, in one text; '' if its bytes are as they are. */
+export const readCoding = (header: string | string[] | undefined): string =>
+  [header ?? '']
+    .flat()
+    .join()
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && name !== 'identity')
+    .join(', ');
 
 const withoutNames = (headers: Coded['headers'], names: readonly string[]) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
 import { TLSSocket, type DetailedPeerCertificate } from 'node:tls';
 import { Agent, Pool, Socks5ProxyAgent, buildConnector, type Dispatcher } from 'undici';
+import { variableOf } from '../environment.ts';
 import { ConfigError } from '../errors.ts';
 import { isCutOff, parseNoProxy, readUserInfo } from './address.ts';
 import { formatBasic } from './basic.ts';
@@ -60,7 +61,7 @@ function withUserInfo(
 }
 
 const readEither = (env: NodeJS.ProcessEnv, name: string): string =>
-  env[name.toLowerCase()] ?? env[name] ?? '';
+  variableOf(env, name.toLowerCase(), name) ?? '';
 
 type AgentOptions = {
   /** Connections to servers, through the tunnel. */

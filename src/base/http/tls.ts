@@ -8,6 +8,7 @@ import {
   type SecureContext,
 } from 'node:tls';
 import { readInputFile, readListed } from '../disk/files.ts';
+import { variableOf } from '../environment.ts';
 import { withoutUndefined } from '../lists.ts';
 
 /* Owns the TLS of everything that connects: the trusted roots, the versions, and the check of names. */
@@ -66,18 +67,14 @@ function checkName(host: string, certificate: PeerCertificate): Error | undefine
 
 /** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
 function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
-  const system = textOf(env, 'SSL_CERT_FILE') ?? SYSTEM_ROOTS.find((path) => existsSync(path));
-  return [system, textOf(env, 'NODE_EXTRA_CA_CERTS')]
+  const system = variableOf(env, 'SSL_CERT_FILE') ?? SYSTEM_ROOTS.find((path) => existsSync(path));
+  return [system, variableOf(env, 'NODE_EXTRA_CA_CERTS')]
     .filter((path): path is string => path !== undefined)
     .map((path) => {
       const rules = { domain: 'ca-bundle' };
       return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));
     });
 }
-
-/** The text of a variable; an empty one counts as absent. */
-const textOf = (env: NodeJS.ProcessEnv, name: string): string | undefined =>
-  env[name] === '' ? undefined : env[name];
 
 /**
  * Paths at which Linux distributions keep all trusted roots in one PEM file; the first that exists

@@ -1,4 +1,5 @@
 import type { S3Client } from '@aws-sdk/client-s3';
+import { variableOf } from '../environment.ts';
 import { ConfigError } from '../errors.ts';
 import type { Http } from '../http/http.ts';
 import type { TlsOptions } from '../http/tls.ts';
@@ -85,18 +86,14 @@ export function createS3(options: S3Options): S3 {
 }
 
 const endpointOf = (env: NodeJS.ProcessEnv): string | undefined =>
-  textOf(env, 'AWS_ENDPOINT_URL_S3') ?? textOf(env, 'AWS_ENDPOINT_URL');
-
-/** The text of a variable; an empty one counts as absent. */
-const textOf = (env: NodeJS.ProcessEnv, name: string): string | undefined =>
-  env[name] === '' ? undefined : env[name];
+  variableOf(env, 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL');
 
 async function openClient({ http, tls, env }: S3Options) {
   // The SDK prints its own warning on versions of Node that we support.
   Object.assign(process.env, { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' });
   const sdk = await import('./sdk.ts');
   const endpoint = endpointOf(env);
-  const region = textOf(env, 'AWS_REGION') ?? textOf(env, 'AWS_DEFAULT_REGION');
+  const region = variableOf(env, 'AWS_REGION', 'AWS_DEFAULT_REGION');
   const client = new sdk.S3Client({
     ...withoutUndefined({
       endpoint,
@@ -115,10 +112,10 @@ async function openClient({ http, tls, env }: S3Options) {
 }
 
 function staticCredentials(env: NodeJS.ProcessEnv) {
-  const accessKeyId = textOf(env, 'AWS_ACCESS_KEY_ID');
-  const secretAccessKey = textOf(env, 'AWS_SECRET_ACCESS_KEY');
+  const accessKeyId = variableOf(env, 'AWS_ACCESS_KEY_ID');
+  const secretAccessKey = variableOf(env, 'AWS_SECRET_ACCESS_KEY');
   if (accessKeyId === undefined || secretAccessKey === undefined) return undefined;
-  const sessionToken = textOf(env, 'AWS_SESSION_TOKEN');
+  const sessionToken = variableOf(env, 'AWS_SESSION_TOKEN');
   return { accessKeyId, secretAccessKey, ...withoutUndefined({ sessionToken }) };
 }
 

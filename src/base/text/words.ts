@@ -1,14 +1,19 @@
 /** The name that was probably meant: at most a third of its letters, and at least one, differ. */
-export function findNearestName(name: string, known: Iterable<string>): string | undefined {
+export const findNearestName = (name: string, known: Iterable<string>): string | undefined =>
+  listNearestNames(name, known)[0];
+
+/** The names that were probably meant, nearest first. */
+export function listNearestNames(name: string, known: Iterable<string>): readonly string[] {
   const limit = Math.max(1, Math.floor(name.length / 3));
-  let best: { readonly name: string; readonly distance: number } | undefined;
-  for (const candidate of known) {
-    if (Math.abs(candidate.length - name.length) > limit) continue;
-    const distance = countEdits(name.toLowerCase(), candidate.toLowerCase());
-    if (distance <= limit && distance < (best?.distance ?? Infinity))
-      best = { name: candidate, distance };
-  }
-  return best?.name;
+  return [...known]
+    .filter((candidate) => Math.abs(candidate.length - name.length) <= limit)
+    .map((candidate) => ({
+      candidate,
+      distance: countEdits(name.toLowerCase(), candidate.toLowerCase()),
+    }))
+    .filter(({ distance }) => distance <= limit)
+    .sort((a, b) => a.distance - b.distance)
+    .map(({ candidate }) => candidate);
 }
 
 /** `did you mean "x"?`, for a hint; undefined if no known name is near. */

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
+import { formatCommand } from '../../base/text/shell.ts';
 import { formatSize, toPrintable } from '../../base/text/words.ts';
 import { findNetworkTool } from '../../nmstate/index.ts';
 import { createKeySource } from '../../sites/identity/keys.ts';
@@ -9,7 +10,7 @@ import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos
 import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';
 import type { CliHost } from '../host.ts';
 import { addTo, createWaitOption, parseWhole, refuseOption } from '../options.ts';
-import { createForceOption, writeFormatted, formatShellPath } from '../terminal/output.ts';
+import { createForceOption, writeFormatted } from '../terminal/output.ts';
 import { createProgress } from '../terminal/progress.ts';
 import {
   addSitesOptions,
@@ -229,7 +230,9 @@ function formatReport(report: ConfigIsosReport, options: BuildOptions, host: Cli
     ...(failed.length === 0 ? [] : [`  failed    ${names.join(', ')}${more}`]),
     ...(options.dropIn ? [] : [`  list      ${join(out, 'sites.json')}`]),
     '  secrets   pull secret and private keys on each ISO; kubeconfig and password in auth/',
-    ...(first === undefined ? [] : ['', `next: sealift config-iso show ${formatShellPath(first)}`]),
+    ...(first === undefined
+      ? []
+      : ['', `next: ${formatCommand('config-iso', 'show', { path: first })}`]),
     '',
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { variableOf } from '../../base/environment.ts';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { SitesRequest } from '../../stages/request.ts';
@@ -78,7 +79,7 @@ export function readSitesRequest(
     ...(allowShared && { shared: new Set(allowShared) }),
     ...withoutUndefined({ seedVersion }),
     // openshift-install is lenient as well for the programs that run it.
-    isLenient: (env['OPENSHIFT_INSTALL_INVOKER'] ?? '') !== '',
+    isLenient: variableOf(env, 'OPENSHIFT_INSTALL_INVOKER') !== undefined,
     epoch: readEpoch(env) ?? Math.floor(now() / 1000),
   };
 }

@@ -3,15 +3,18 @@ import { resolve } from 'node:path';
 import {
   ConfigError,
   isError,
+  formatNames,
   formatProblem,
   type FileProblem,
   DifferenceError,
 } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import { findNetworkTool } from '../../nmstate/index.ts';
 import { validateSites, type SitesVerdict } from '../../stages/config-isos.ts';
 import type { CliHost } from '../host.ts';
+import { createStrictOption, harden } from '../options.ts';
 import {
   showEvent,
   showMessage,
@@ -31,15 +34,28 @@ import { addSitesOptions, readSitesRequest, type SitesOptions } from './request.
 export function registerConfigIsoValidate(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('validate'))
     .description('check each site, and the sites against each other, without making anything')
+    .addOption(createStrictOption())
     .addHelpText('after', '\nExample:\n  $ sealift config-iso validate sites.zip')
-    .action(async (sites: string, options: SitesOptions) => {
-      const verdict = await run(sites, options, host);
+    .action(async (sites: string, options: SitesOptions & { readonly strict: boolean }) => {
+      const found = await run(sites, options, host);
+      const verdict = options.strict ? hardenVerdict(found) : found;
       const { findings } = verdict;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...verdict.sites]);
       await writeFormatted({ host, ...options }, verdict, formatVerdict);
       const hint = 'fix the problems above';
       refuseFailed(verdict, { of: verdict.good, what: 'have problems', hint });
     });
+}
+
+/** Makes every finding an error. */
+function hardenVerdict({ good, failed, sites, findings }: SitesVerdict): SitesVerdict {
+  const bad = new Set([...failed, ...sites.map(({ name }) => name)]);
+  return {
+    good: good + failed.length - bad.size,
+    failed: [...bad],
+    sites: sites.map(({ name, findings }) => ({ name, findings: findings.map(harden) })),
+    findings: findings.map(harden),
+  };
 }
 
 async function run(sites: string, options: SitesOptions, host: CliHost): Promise<SitesVerdict> {
@@ -84,8 +100,10 @@ type SiteFindings = { readonly name: string; readonly findings: readonly FilePro
 /** Most errors shown, more than a person fixes at once. */
 const SHOWN_ERRORS = 500;
 const SHOWN_WARNINGS = 20;
-/** Least number of equal warnings that are printed as one. */
+/** Least number of warnings in different places that are alike, and are printed as one. */
 const MANY = 4;
+/** Most sites that are named for one finding. */
+const SHOWN_SITES = 5;
 
 /** Writes the findings to stderr, errors last; in JSON, one per line and all of them. */
 export function writeFindings(
@@ -112,22 +130,45 @@ const listAsEvents = (found: readonly SiteFindings[]): readonly object[] =>
   );
 
 function listAsText(found: readonly SiteFindings[]): readonly string[] {
-  const all = found.flatMap(({ findings }) => findings);
-  const errors = all.filter(isError);
-  const warnings = groupAlike(all.filter((finding) => !isError(finding)));
+  const causes = groupByCause(found);
+  const errors = causes.filter(({ finding }) => isError(finding));
+  const others = groupAlike(causes.filter(({ finding }) => !isError(finding)));
   return [
-    ...cut(warnings, SHOWN_WARNINGS, 'warnings'),
-    ...cut(errors.map(formatProblem), SHOWN_ERRORS, 'errors'),
+    ...cut(others, SHOWN_WARNINGS, 'warnings'),
+    ...cut(errors.map(formatCause), SHOWN_ERRORS, 'errors'),
   ];
 }
 
-/** Formats equal warnings as one: ten thousand sites of one template may all have the same. */
-function groupAlike(warnings: readonly FileProblem[]): readonly string[] {
-  const groups = groupBy(warnings, ({ path, problem }) => `${path ?? ''}\n${problem}`);
+/** A finding, and the sites that have it. */
+type Cause = { readonly finding: FileProblem; readonly sites: readonly string[] };
+
+/** Joins findings of sites at one place: a line of their template, or a cell. */
+function groupByCause(found: readonly SiteFindings[]): readonly Cause[] {
+  const all = found.flatMap(({ name, findings }) => findings.map((finding) => ({ name, finding })));
+  const groups = groupBy(all, ({ finding }) => {
+    const { severity, file, line, path, problem } = finding;
+    return JSON.stringify([severity, file, line, path, problem]);
+  });
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    const sites = [...new Set(group.map(({ name }) => name))];
+    return first ? [{ finding: first.finding, sites }] : [];
+  });
+}
+
+function formatCause({ finding, sites }: Cause): string {
+  const text = formatProblem(finding);
+  if (sites.length < 2) return text;
+  return `${text}\n  in ${sites.length} sites: ${formatNames(sites.map(toPrintable), SHOWN_SITES)}`;
+}
+
+/** Formats warnings that are alike as one: ten thousand sites may all have the same. */
+function groupAlike(warnings: readonly Cause[]): readonly string[] {
+  const groups = groupBy(warnings, ({ finding }) => `${finding.path ?? ''}\n${finding.problem}`);
   return [...groups.values()].flatMap((group) => {
     const [first, ...rest] = group;
-    if (!first || group.length < MANY) return group.map(formatProblem);
-    return [`${formatProblem(first)}\n  and ${rest.length} more times`];
+    if (!first || group.length < MANY) return group.map(formatCause);
+    return [`${formatCause(first)}\n  and ${rest.length} more times`];
   });
 }
 

@@ -4,9 +4,11 @@ import {
   UsageError,
   ConfigProblems,
   formatProblem,
+  InterruptedError,
   ReaderGoneError,
 } from '../../base/errors.ts';
 import { redact } from '../../base/text/redact.ts';
+import { formatCommand } from '../../base/text/shell.ts';
 import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
 
 /** Prints a failure to stderr and returns the exit code. */
@@ -41,7 +43,7 @@ export function describeError(error: unknown): ErrorReport {
     `error: ${listCauses(error).join(': ')} [${foreseen.code}]`,
     ...(foreseen.expected === undefined ? [] : [`  expected: ${foreseen.expected}`]),
     ...(foreseen.found === undefined ? [] : [`  found:    ${foreseen.found}`]),
-    ...(findHint(error) === undefined ? [] : [`  hint: ${findHint(error) ?? ''}`]),
+    ...listHints(error, foreseen),
   ].map(indentLines);
   return { text: `${redact(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
 }
@@ -100,6 +102,13 @@ const findHint = (error: unknown): string | undefined =>
   listChain(error)
     .map((link) => (link instanceof SealiftError ? link.hint : undefined))
     .find((hint) => hint !== undefined);
+
+/** Formats the hint; a failure without one is explained by its code. An interruption needs no explanation. */
+function listHints(error: unknown, { code }: SealiftError): readonly string[] {
+  const hint = findHint(error);
+  if (hint === undefined && error instanceof InterruptedError) return [];
+  return [`  hint: ${hint ?? `run ${formatCommand('explain', code)}`}`];
+}
 
 /** Lists the sentences of the chain, outermost first, without repetitions. */
 function listCauses(error: unknown): readonly string[] {

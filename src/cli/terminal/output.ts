@@ -155,18 +155,6 @@ export async function writeList<T extends Json>(
 
 const indentJson = (text: string): string => text.trimEnd().replaceAll(/^/gm, '  ');
 
-/** Characters that have no meaning to any POSIX shell, at any place in a word. */
-const PLAIN = /^[\p{L}\p{N}_@%+=:,./-]+$/u;
-
-/**
- * Formats a path as one word of a command that a person copies to a shell (POSIX 2.2): quoted if
- * necessary, and never an option.
- */
-export function formatShellPath(path: string): string {
-  const word = path.startsWith('-') ? `./${path}` : path;
-  return PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
-}
-
 /** Formats a path: relative if it is below the working directory. */
 export function formatPath(path: string, { cwd }: Pick<CliHost, 'cwd'>): string {
   const below = relative(cwd, path);

@@ -3,15 +3,9 @@ import { WriteStream } from 'node:tty';
 import { formatDuration } from '../../base/text/words.ts';
 import type { BuildEvent, EventListener, StageReason } from '../../engine/index.ts';
 import type { CliHost } from '../host.ts';
+import { createStageMeter, formatProgress, type MeasuredProgress } from './meters.ts';
 import { indentLines, showEvent, showMessage } from './output.ts';
-import {
-  createRateMeter,
-  formatProgress,
-  formatWaiting,
-  type Rate,
-  type RateMeter,
-  drawTasks,
-} from './tasks.ts';
+import { drawTasks, formatWaiting } from './tasks.ts';
 
 export type LogFormat = 'auto' | 'plain' | 'json';
 
@@ -77,7 +71,7 @@ function passDue(host: CliHost, listener: EventListener): EventListener {
 }
 
 function writePlainLines(host: CliHost, isVerbose: boolean): EventListener {
-  const meters = new Map<string, RateMeter>();
+  const meters = new Map<string, ReturnType<typeof createStageMeter>>();
   const isDue = createThrottle(host, PLAIN_INTERVAL_MS);
   return (event) => {
     const show = (line: string): void => {
@@ -92,10 +86,10 @@ function writePlainLines(host: CliHost, isVerbose: boolean): EventListener {
     if (event.type === 'retry' || event.type === 'http-request') return;
     const line = formatPlainLine(event, () => {
       if (event.type !== 'stage-progress') return undefined;
-      const meter = meters.get(event.stage) ?? createRateMeter();
+      const meter = meters.get(event.stage) ?? createStageMeter();
       meters.set(event.stage, meter);
-      meter.add({ time: host.now(), bytes: event.bytes });
-      return isDue(event) ? { rate: meter.read() } : undefined;
+      meter.add(event, host.now());
+      return isDue(event) ? meter.read(host.now()) : undefined;
     });
     if (line !== undefined) show(line);
   };
@@ -124,13 +118,10 @@ const REASONS: Readonly<Record<StageReason, string>> = {
   'result-unusable': 'what its earlier result names is gone or has changed',
 };
 
-/** Measurement for a line of progress that is due; the rate is undefined while it is unknown. */
-type Measured = { readonly rate: Rate | undefined };
-
 /** @param measure returns undefined when no line of progress is due */
 function formatPlainLine(
   event: Exclude<BuildEvent, { type: 'retry' | 'http-request' }>,
-  measure: () => Measured | undefined,
+  measure: () => MeasuredProgress | undefined,
 ): string | undefined {
   switch (event.type) {
     case 'stage-started':
@@ -153,8 +144,8 @@ function formatPlainLine(
 
 const formatStageProgress = (
   event: Extract<BuildEvent, { type: 'stage-progress' }>,
-  measured: Measured | undefined,
-): string | undefined => measured && `${event.stage}: ${formatProgress({ ...event, ...measured })}`;
+  measured: MeasuredProgress | undefined,
+): string | undefined => measured && `${event.stage}: ${formatProgress(measured)}`;
 
 function createThrottle(host: CliHost, interval: number): (event: { stage: string }) => boolean {
   const last = new Map<string, number>();

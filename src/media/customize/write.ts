@@ -6,6 +6,7 @@ import { syncDirectory, writeFileAtomic, writeWhole } from '../../base/disk/file
 import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openInPlace, readOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
+import { formatCommand } from '../../base/text/shell.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { namesBeside } from '../../outputs/place.ts';
@@ -254,7 +255,7 @@ export async function refuseHalfCustomised(image: RandomAccess, stem?: string): 
     'customize.half-way',
     `${image.path} is only partly customised: a run was killed`,
     {
-      hint: `run "sealift customize ${image.path} --in-place" again with its values, or with --reset: either undoes the partial change first`,
+      hint: `run ${formatCommand('customize', { path: image.path }, '--in-place', '--reset')}, or the same with its values again: either undoes the partial change first`,
     },
   );
 }

@@ -84,7 +84,7 @@ function findReleaseObstacle(system: LiveSystem, archive: ConfigArchive): readon
         problem: 'the image was made by the installer of another release, or of another mirror',
         expected: images.expected ?? 'no release image',
         found: shorten(images.found ?? 'no release image'),
-        hint: 'make it with the installer of the medium: sealift extract installer',
+        hint: 'make it with the installer of the medium, which "sealift extract installer" writes',
       },
     ];
   }
@@ -116,7 +116,7 @@ function describeDifference(expected: Uint8Array, found: Uint8Array): Obstacle {
     problem: `${CLUSTER_IMAGE_SET} differs from the file of the medium at byte ${offset}`,
     expected: excerptOf(expected, offset),
     found: excerptOf(found, offset),
-    hint: 'make the image with the installer of the medium: sealift extract installer',
+    hint: 'make the image with the installer of the medium, which "sealift extract installer" writes',
   };
 }
 

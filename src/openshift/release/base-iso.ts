@@ -46,7 +46,7 @@ export type FetchGivenTools = {
   readonly digests: FileDigests;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
-  readonly onProgress?: (bytes: number, total?: number, note?: string) => void;
+  readonly onProgress?: (bytes: number, total?: number, about?: { readonly note?: string }) => void;
 };
 
 /** Bytes; ten times the size of the CoreOS ISO. */
@@ -167,7 +167,7 @@ async function unpackTo(
     limit: MAX_ISO_SIZE,
     signal,
     ...(expected && { shownAs: expected.from }),
-    onProgress: (bytes) => onProgress?.(bytes, undefined, 'unpacking'),
+    onProgress: (bytes) => onProgress?.(bytes, undefined, { note: 'unpacking' }),
   });
   if (expected && digest !== expected.sha256) {
     await rm(aside, { force: true });

@@ -180,7 +180,7 @@ function createStanding({ onProgress }: SendOptions, { groups }: PartPlan, { don
     counters[kind] += size;
     if (!etags.has(number)) bytes += size;
     etags.set(number, etag);
-    onProgress(bytes);
+    onProgress(bytes, counters.fetched);
   };
   for (const [index, known] of done) {
     const parts = groups[index] ? partsOf(groups[index]) : [];

@@ -38,7 +38,7 @@ export type SendOptions = {
   readonly signal: AbortSignal;
   /** The last step before the object is replaced. */
   readonly beforeComplete: () => Promise<void>;
-  readonly onProgress: (bytes: number) => void;
+  readonly onProgress: (bytes: number, fetched: number) => void;
   readonly warn: (message: string) => void;
 };
 

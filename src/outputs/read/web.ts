@@ -1,5 +1,6 @@
 import { formatBasic } from '../../base/http/basic.ts';
 import { checkTransient } from '../../base/download/fetch.ts';
+import { judgeOutOfRange, parseContentRange } from '../../base/download/range-forms.ts';
 import { RegistryError } from '../../base/errors.ts';
 import { readUserInfo } from '../../base/http/address.ts';
 import { headerOf } from '../../base/http/body.ts';
@@ -53,10 +54,33 @@ export async function openWebRanges(text: string, tools: SourceTools): Promise<O
   const source: RangeSource = {
     name,
     ...found,
-    open: async (range, signal = tools.signal) =>
-      takeRange(await ask(range, { ...found, signal }), { name, range, found }),
+    open: (range, signal = tools.signal) => openRange(ask, { name, range, found }, signal),
   };
   return { source, host };
+}
+
+/** Opens a range; a 416 inside the file is asked again in the other form (RFC 9110 14.1.2). */
+async function openRange(ask: Ask, taking: Taking, signal: AbortSignal) {
+  const { range, found } = taking;
+  const response = await ask(range, { ...found, signal });
+  const stated = headerOf(response.headers, 'content-range');
+  const isRefused =
+    response.status === 416 &&
+    judgeOutOfRange(stated, (size) => size === found.size) === 'out of range';
+  if (!isRefused) return takeRange(response, taking);
+  response.body.destroy();
+  const toEnd = { offset: range.offset, size: found.size - range.offset };
+  const again = await ask({ offset: range.offset }, { ...found, signal });
+  return cutOff(takeRange(again, { ...taking, range: toEnd }), range.size);
+}
+
+async function* cutOff(body: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
+  let left = size;
+  for await (const bytes of body) {
+    yield bytes.subarray(0, left);
+    left -= bytes.length;
+    if (left <= 0) return;
+  }
 }
 
 type Found = Pick<RangeSource, 'size' | 'version'>;
@@ -64,7 +88,7 @@ type Found = Pick<RangeSource, 'size' | 'version'>;
 type Range = Parameters<RangeSource['open']>[0];
 
 type Ask = (
-  range: Range,
+  range: { readonly offset: number; readonly size?: number },
   options: Pick<Found, 'version'> & { readonly signal: AbortSignal },
 ) => Promise<TransportResponse>;
 
@@ -86,7 +110,7 @@ function createAsker(named: URL, { env, http }: SourceTools): Ask {
       url,
       signal,
       headers: {
-        range: `bytes=${offset}-${offset + size - 1}`,
+        range: `bytes=${offset}-${size === undefined ? '' : offset + size - 1}`,
         // RFC 9110 13.1.1: a weak tag never matches.
         ...(version?.startsWith('"') === true && { 'if-match': version }),
         ...(credential?.kind === 'basic' && { authorization: formatBasic(credential) }),
@@ -178,20 +202,6 @@ function isRange(response: TransportResponse, { offset, size }: Range): boolean 
   const { first, last } = parseContentRange(headerOf(response.headers, 'content-range'));
   const isInside = last !== undefined && last < offset + size;
   return response.status === 206 && first === offset && isInside;
-}
-
-/** RFC 9110 14.4. `size` is absent if the server does not know it. */
-function parseContentRange(text: string | undefined): {
-  readonly first?: number;
-  readonly last?: number;
-  readonly size?: number;
-} {
-  const [, first, last, size = ''] =
-    /^bytes (?:(\d{1,15})-(\d{1,15})|\*)\/(\d{1,15}|\*)$/.exec(text ?? '') ?? [];
-  return {
-    ...(first !== undefined && { first: Number(first), last: Number(last) }),
-    ...(/^\d/.test(size) && { size: Number(size) }),
-  };
 }
 
 /** The value that changes with the bytes: the ETag, else the time of the last change. */

@@ -1,4 +1,4 @@
-import { RegistryError } from '../../base/errors.ts';
+import { RegistryError, type SealiftError } from '../../base/errors.ts';
 import { headerOf } from '../../base/http/body.ts';
 import { isPassingStatus, TransientError } from '../../base/http/network-failure.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
@@ -67,6 +67,10 @@ export type Carried = {
   readonly asked: boolean;
   readonly from: string | undefined;
   readonly sent: boolean;
+  /** The failure of the helper that should have it. */
+  readonly failure?: SealiftError | undefined;
+  /** True if its password ends in a line break. */
+  readonly isBroken?: boolean;
 };
 
 /** A refused request. */
@@ -82,8 +86,9 @@ export function explainRefusal(
   { host, repository, isPush = false }: Refused,
   { status, text }: { readonly status: number; readonly text: string },
   carried: Carried,
-): RegistryError {
-  const { from, sent } = carried;
+): SealiftError {
+  const { from, sent, failure } = carried;
+  if (failure) return failure;
   const code = status === 401 ? 'registry.unauthorized' : 'registry.forbidden';
   const who = from === undefined || !sent ? 'an anonymous request' : `the credential "${from}"`;
   const said = text === '' ? '' : ` (${text})`;
@@ -95,11 +100,14 @@ export function explainRefusal(
 
 function adviseOnRefusal(
   { host, repository, isPush = false }: Refused,
-  { asked, from, sent }: Carried,
+  { asked, from, sent, isBroken = false }: Carried,
 ): string {
   if (!asked) return `check the address of ${repository}: ${host} asks for no credential`;
   if (from === undefined) {
     return `add an entry for ${host} to the pull secret, or log in with "podman login ${host}"`;
+  }
+  if (sent && isBroken) {
+    return `the password of "${from}" ends in a line break: log in again with "podman login ${host}"`;
   }
   return sent
     ? `check that "${from}" is still valid and may ${isPush ? 'push to' : 'pull'} ${repository}`

@@ -16,24 +16,43 @@ export type Credential =
   /** A refresh token, good for a token server only. */
   | { readonly kind: 'identity'; readonly token: string; readonly from: string };
 
-export type HelperDesk = ReturnType<typeof createHelperDesk>;
+/** RFC 7617 2: passwords have no control characters; `echo` adds one. */
+export const hasLineBreak = (credential: Credential | undefined): boolean =>
+  credential?.kind === 'basic' && /[\r\n]$/.test(credential.password);
+
+/** A question to a helper. */
+type HelperQuestion = {
+  readonly helper: string;
+  readonly host: string;
+  /** The answer that a registry refused. */
+  readonly refused: Credential | undefined;
+  readonly signal: AbortSignal;
+};
+
+type Asked = { readonly answer: Promise<Credential | undefined>; readonly isAgain: boolean };
 
 /**
  * Asks each helper once for each host, because some open a window or ask a service that counts. An
- * answer counts until the end of the run; a failure is asked again.
+ * answer and a failure count until the end of the run; an answer that a registry refused is asked for
+ * again, once, because it may have expired.
  */
 export function createHelperDesk(env: NodeJS.ProcessEnv) {
-  const answers = new Map<string, Promise<Credential | undefined>>();
-  return async (
-    helper: string,
-    host: string,
-    signal: AbortSignal,
-  ): Promise<Credential | undefined> => {
+  const known = new Map<string, Asked>();
+  return async (question: HelperQuestion): Promise<Credential | undefined> => {
+    const { helper, host, refused, signal } = question;
     const key = `${helper} ${host}`;
-    const asked = answers.get(key) ?? askHelper(helper, host, { env, signal });
-    answers.set(key, asked);
-    asked.catch(() => answers.delete(key));
-    return untilAborted(asked, signal);
+    const ask = (isAgain: boolean): Asked => {
+      const asked = { answer: askHelper(helper, host, { env, signal }), isAgain };
+      known.set(key, asked);
+      asked.answer.catch(() => signal.aborted && known.delete(key));
+      return asked;
+    };
+    const asked = known.get(key) ?? ask(false);
+    const answer = await untilAborted(asked.answer, signal);
+    const isOld = refused !== undefined && answer === refused;
+    if (!isOld || asked.isAgain) return answer;
+    const next = known.get(key);
+    return untilAborted((next === asked || !next ? ask(true) : next).answer, signal);
   };
 }
 

@@ -1,23 +1,39 @@
 import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
-import { ConfigError } from '../../base/errors.ts';
+import { variableOf } from '../../base/environment.ts';
+import { ConfigError, ToolError, type SealiftError } from '../../base/errors.ts';
 import { rememberEntry } from '../../base/text/redact.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { describeValue } from '../../base/text/words.ts';
 import type { Reference } from '../reference.ts';
 import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
-import { createHelperDesk, type Credential, type HelperDesk } from './credential-helper.ts';
+import { createHelperDesk, hasLineBreak, type Credential } from './credential-helper.ts';
 import { decodeAuth } from './pull-secret.ts';
 
 export type CredentialStore = {
-  /** The credential for a repository, from the most specific entry. */
-  find: (reference: Reference, signal: AbortSignal) => Promise<Credential | undefined>;
+  /**
+   * The credential for a repository, from the most specific entry.
+   *
+   * @param refused the credential that it gave before, and that the registry refused
+   * @throws ToolError, or ConfigError `credentials.helper`, if it is in a helper that fails; ConfigError
+   */
+  find: (
+    reference: Reference,
+    signal: AbortSignal,
+    refused?: Credential,
+  ) => Promise<Credential | undefined>;
 };
+
+/** True for the failure of a helper: the registry may give what is wanted to everybody. */
+export const isHelperFailure = (error: unknown): error is SealiftError =>
+  error instanceof ToolError ||
+  (error instanceof ConfigError && error.code === 'credentials.helper');
 
 /** containers-auth.json(5); messages have `name`, and no text of the file. */
 type AuthFile = {
   readonly name: string;
   readonly auths: ReadonlyMap<string, Entry>;
-  readonly helpers: ReadonlyMap<string, string>;
+  /** By registry: the name of its helper, and the registry as the helper knows it. */
+  readonly helpers: ReadonlyMap<string, readonly [helper: string, host: string]>;
   readonly defaultHelper: string | undefined;
 };
 
@@ -57,13 +73,24 @@ export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
   let files: readonly AuthFile[] | undefined;
   const ask = createHelperDesk(env);
   return {
-    async find(reference, signal) {
+    async find(reference, signal, refused) {
       files ??= readAuthFiles(env);
       const keys = keysOf(reference);
+      let failure: SealiftError | undefined;
       for (const file of files) {
-        const found = (await askHelpers(file, keys, { ask, signal })) ?? findEntry(file, keys);
-        if (found) return found;
+        try {
+          const asking = (helper: string, host: string) => ask({ helper, host, refused, signal });
+          const found = await askHelpers(file, keys, asking);
+          if (found) return found;
+        } catch (error) {
+          signal.throwIfAborted();
+          if (!isHelperFailure(error)) throw error;
+          failure ??= error;
+        }
+        const entry = findEntry(file, keys);
+        if (entry) return entry;
       }
+      if (failure) throw failure;
       return undefined;
     },
   };
@@ -74,7 +101,7 @@ export function listUnusableEntries(json: string): readonly UnusableEntry[] {
   try {
     const { auths } = parseAuthFile(json, 'pull secret');
     return [...auths].flatMap(([key, entry]) =>
-      entry?.kind === 'unusable' || entry?.kind === 'empty' ? [{ key, reason: entry.reason }] : [],
+      listFlaws(entry).map((reason) => ({ key, reason })),
     );
   } catch (error) {
     if (error instanceof ConfigError) return [];
@@ -82,14 +109,18 @@ export function listUnusableEntries(json: string): readonly UnusableEntry[] {
   }
 }
 
-/** Keys of entries, most specific first. Files name docker.io by the address of its index. */
+const listFlaws = (entry: Entry): readonly string[] => {
+  if (entry?.kind === 'unusable' || entry?.kind === 'empty') return [entry.reason];
+  return hasLineBreak(entry) ? ['its password ends in a line break'] : [];
+};
+
+/** Keys of entries, most specific first. */
 function keysOf({ registry, repository }: Pick<Reference, 'registry' | 'repository'>): string[] {
   const parts = repository.split('/');
   const paths = parts.map((_, index) =>
     [registry, ...parts.slice(0, parts.length - index)].join('/'),
   );
-  const aliases = registry === 'docker.io' ? ['index.docker.io', 'registry-1.docker.io'] : [];
-  return [...paths, registry, ...aliases];
+  return [...paths, registry, ...(isDockerHub(registry) ? DOCKER_HUB : [])];
 }
 
 function findEntry({ name, auths }: AuthFile, keys: readonly string[]): Credential | undefined {
@@ -102,18 +133,23 @@ function findEntry({ name, auths }: AuthFile, keys: readonly string[]): Credenti
 async function askHelpers(
   file: AuthFile,
   keys: readonly string[],
-  { ask, signal }: { readonly ask: HelperDesk; readonly signal: AbortSignal },
+  ask: (helper: string, host: string) => Promise<Credential | undefined>,
 ): Promise<Credential | undefined> {
   for (const key of keys) {
     const helper = file.helpers.get(key);
-    if (helper !== undefined) return ask(helper, key, signal);
+    if (helper !== undefined) return ask(...helper);
   }
   const host = keys.find((key) => !key.includes('/'));
   if (file.defaultHelper === undefined || host === undefined) return undefined;
-  return ask(file.defaultHelper, host === 'docker.io' ? DOCKER_INDEX : host, signal);
+  return ask(file.defaultHelper, isDockerHub(host) ? DOCKER_INDEX : host);
 }
 
 const DOCKER_INDEX = 'https://index.docker.io/v1/';
+
+/** Docker's own registry by all its names. */
+const DOCKER_HUB: readonly string[] = ['docker.io', 'index.docker.io', 'registry-1.docker.io'];
+
+const isDockerHub = (host: string): boolean => DOCKER_HUB.includes(host);
 
 const LARGEST_AUTH_FILE = 1 << 20;
 
@@ -121,8 +157,8 @@ const readAuthFile = (path: string): Buffer | undefined =>
   unlessAbsent(() => readInputFile(path, { domain: 'credentials', limit: LARGEST_AUTH_FILE }));
 
 function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
-  const explicit = env['REGISTRY_AUTH_FILE'];
-  if (explicit) {
+  const explicit = variableOf(env, 'REGISTRY_AUTH_FILE');
+  if (explicit !== undefined) {
     const bytes = readAuthFile(explicit);
     if (bytes) return [parseAuthFile(decodeUserText(bytes, explicit), explicit)];
     throw new ConfigError('credentials.missing', `there is no file ${explicit}`, {
@@ -142,7 +178,8 @@ function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
  * file exists.
  */
 export function listAuthFiles(env: NodeJS.ProcessEnv): readonly string[] {
-  if (env['REGISTRY_AUTH_FILE']) return [env['REGISTRY_AUTH_FILE']];
+  const explicit = variableOf(env, 'REGISTRY_AUTH_FILE');
+  if (explicit !== undefined) return [explicit];
   const places = [
     [env['XDG_RUNTIME_DIR'], 'containers/auth.json'],
     [env['HOME'], '.config/containers/auth.json'],
@@ -155,21 +192,28 @@ export function listAuthFiles(env: NodeJS.ProcessEnv): readonly string[] {
 function parseAuthFile(json: string, name: string): AuthFile {
   const document = parseObject(json, name);
   // .dockercfg is the same without the outer object.
-  const auths = document['auths'] ?? (name.endsWith('.dockercfg') ? document : {});
+  const isOld = name.endsWith('.dockercfg');
+  const auths = document['auths'] ?? (isOld ? document : {});
   const helpers = document['credHelpers'] ?? {};
   if (!isObject(auths)) throw malformed(name, '"auths" is not an object');
   if (!isObject(helpers)) throw malformed(name, '"credHelpers" is not an object');
   const store = document['credsStore'];
+  const registryOf = (key: string): string => normaliseKey(key, isOld);
   return {
     name,
-    // Exact keys come after legacy forms of the same host, so they win.
+    // Exact keys come after other forms of the same host, so they win.
     auths: new Map(
       Object.entries(auths)
         .map(([key, entry]) => [key, parseEntry(entry, `${name} entry ${key}`)] as const)
-        .sort(([a], [b]) => Number(isLegacy(b)) - Number(isLegacy(a)))
-        .map(([key, credential]) => [normaliseKey(key), credential]),
+        .sort(([a], [b]) => Number(b !== registryOf(b)) - Number(a !== registryOf(a)))
+        .map(([key, credential]) => [registryOf(key), credential]),
     ),
-    helpers: new Map(Object.entries(helpers).map(([key, helper]) => [key, describeValue(helper)])),
+    helpers: new Map(
+      Object.entries(helpers).map(([key, helper]) => [
+        registryOf(key),
+        [describeValue(helper), key],
+      ]),
+    ),
     defaultHelper: typeof store === 'string' && store !== '' ? store : undefined,
   };
 }
@@ -181,14 +225,15 @@ function parseObject(json: string, name: string): Record<string, unknown> {
   throw malformed(name, 'it is not a JSON object');
 }
 
-const isLegacy = (key: string): boolean => key !== normaliseKey(key);
-
-/** Keys of old Docker clients are URLs: `https://index.docker.io/v1/`. */
-const normaliseKey = (key: string): string =>
-  key
-    .replace(/^https?:\/\//, '')
-    .replace(/(?<!\/)\/+$/, '')
-    .replace(/\/v[12]$/, '');
+/**
+ * The registry or repository that a key means, as for podman and docker: an address
+ * (`https://index.docker.io/v1/`), and each key of .dockercfg, means its host with its port.
+ */
+function normaliseKey(key: string, isOld: boolean): string {
+  const bare = key.replace(/^https?:\/\//, '');
+  if (isOld || bare !== key) return bare.replace(/\/.*$/s, '');
+  return bare.replace(/(?<!\/)\/+$/, '').replace(/\/v[12]$/, '');
+}
 
 /** An empty entry means: ask anonymously. */
 function parseEntry(entry: unknown, from: string): Entry {

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { hasFile, readInputFile } from '../../base/disk/files.ts';
+import { variableOf } from '../../base/environment.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { mergeRegistries, parseRegistriesConf, type RegistriesConf } from './mirrors.ts';
@@ -57,7 +58,7 @@ const only = (main: string): Found => ({ main, dropIns: [] });
 async function findFiles({ env, cwd, containersDir }: RegistriesConfPlaces): Promise<Found> {
   const userDir = await findUserDir(env);
   const usersDropIns = await listDropIns(userDir);
-  const named = [env['CONTAINERS_REGISTRIES_CONF'], env['REGISTRIES_CONFIG_PATH']].find(Boolean);
+  const named = variableOf(env, 'CONTAINERS_REGISTRIES_CONF', 'REGISTRIES_CONFIG_PATH');
   const users = await findMain(userDir);
   if (!named && users !== undefined) return { main: users, dropIns: usersDropIns };
   return {

@@ -2,11 +2,12 @@ import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import {
   isOutOfRange,
   judgeOutOfRange,
+  listRanges,
   openByRange,
-  type OpenBytes,
-  type OpenOptions,
+  parseContentRange,
   type OutOfRange,
-} from '../../base/download/sources.ts';
+} from '../../base/download/range-forms.ts';
+import type { OpenBytes, OpenOptions } from '../../base/download/sources.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import { readSmallBody, headerOf, readText } from '../../base/http/body.ts';
 import { withoutUndefined } from '../../base/lists.ts';
@@ -73,7 +74,8 @@ function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | u
 
 /**
  * The descriptor that a reference names now (end-3). HEAD costs least, but decides nothing alone:
- * proxies of Nexus and Harbor answer it with 404 for manifests that GET brings.
+ * proxies of Nexus and Harbor answer it with 404 for manifests that GET brings, others with 403, 405
+ * or 500.
  */
 export async function headManifest(
   requester: Requester,
@@ -89,11 +91,21 @@ export async function headManifest(
 const ATTACHED = /^sha256-[0-9a-f]{64}/;
 
 /** Undefined unless the registry says it all: 200 with a digest, a type and a size. */
-const askHead = (requester: Requester, asked: Asked): Promise<Descriptor | undefined> =>
-  requester(askFor(asked, 'HEAD'), async ({ status, headers, body }) => {
-    await readText(body);
-    return status === 200 ? readHead(headers) : undefined;
-  });
+async function askHead(requester: Requester, asked: Asked): Promise<Descriptor | undefined> {
+  try {
+    return await requester(
+      { ...askFor(asked, 'HEAD'), isOnce: true },
+      async ({ status, headers, body }) => {
+        await readText(body);
+        return status === 200 ? readHead(headers) : undefined;
+      },
+    );
+  } catch (error) {
+    asked.signal.throwIfAborted();
+    if (error instanceof RegistryError) return undefined; // GET fails with it again, or does not
+    throw error;
+  }
+}
 
 /**
  * Descriptors attached to a manifest, as listed by the registry (end-12a), or by the fallback tag of a
@@ -216,7 +228,9 @@ export function createRegistrySource(
     return requester(request, (response) => takeBlob(response, { blob, offset, host }));
   };
   const open: BlobSource['open'] = async (blob, options) => {
-    const opened = await openByRange(listRanges(blob, options), (range) =>
+    const { offset, size = blob.size - offset } = options;
+    const ranges = listRanges(offset, offset + size, options.size === undefined);
+    const opened = await openByRange(ranges, (range) =>
       ask(blob, range === undefined ? { ...options, offset: 0 } : options, range),
     );
     if (isOutOfRange(opened)) throw differs({ blob, offset: 0, host }, '0');
@@ -224,14 +238,6 @@ export function createRegistrySource(
   };
   const openBudget = (signal: AbortSignal): Budget => retries.open(host, signal);
   return { name: host, local: false, openBudget, open };
-}
-
-/** Values of Range, in the order in which they are tried: most registries know the closed form. */
-function listRanges(blob: Content, { offset, size }: OpenOptions): readonly string[] {
-  if (offset === 0 && size === undefined) return [];
-  const end = size === undefined ? blob.size : offset + size;
-  const closed = end > offset ? [`bytes=${offset}-${end - 1}`] : [];
-  return size === undefined ? [...closed, `bytes=${offset}-`] : closed;
 }
 
 type Wanted = { readonly blob: Content; readonly offset: number; readonly host: string };
@@ -269,15 +275,15 @@ function checkSize(wanted: Wanted, size: string | undefined): void {
 
 /** RFC 9110 14.4. */
 function checkRange(wanted: Wanted, range: string | undefined): void {
-  const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(range ?? '') ?? [];
-  if (first === undefined || Number(first) !== wanted.offset) {
+  const { first, size } = parseContentRange(range);
+  if (first !== wanted.offset) {
     throw new RegistryError(
       'registry.range',
       `${wanted.host} sends a different part of blob ${wanted.blob.digest} than requested`,
       { expected: `bytes from ${wanted.offset}`, found: range ?? 'no Content-Range' },
     );
   }
-  if (total !== '*') checkSize(wanted, total);
+  checkSize(wanted, size?.toString());
 }
 
 function differs({ blob, host }: Wanted, found: string): IntegrityError {

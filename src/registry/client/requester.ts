@@ -92,8 +92,9 @@ export function createRequester(parts: RequesterParts): Requester {
         throw explainNetworkFailure(host, error);
       }
     };
-    if (ask.isOnce && ask.budget) return attempt(ask.budget);
-    return parts.retries.run({ ...ask, host }, attempt);
+    const { retries } = parts;
+    if (ask.isOnce) return attempt(ask.budget ?? retries.open(host, ask.signal));
+    return retries.run({ ...ask, host }, attempt);
   };
 }
 
@@ -140,11 +141,10 @@ function createExchange({ transport, connections, auth }: RequesterParts) {
     const scopes = ask.scopes ?? [`repository:${repository}:pull`];
     const { base, challenges } = await connections(endpoint, signal);
     const key = `${endpoint.host}/${repository}`;
-    let refused: string | undefined;
+    const known = learned.get(key) ?? challenges;
+    const asked = { endpoint, base, repository, scopes, challenges: known, signal };
+    let access = await auth({ ...asked, refused: undefined });
     for (let refusals = 0; ; refusals += 1) {
-      const known = learned.get(key) ?? challenges;
-      const asked = { endpoint, base, repository, scopes, challenges: known, signal, refused };
-      const access = await auth(asked);
       const url = new URL(ask.path, new URL(`v2/${repository}/`, base));
       const authorization = url.origin === base.origin ? access.value : undefined;
       const response = await transport({
@@ -156,17 +156,22 @@ function createExchange({ transport, connections, auth }: RequesterParts) {
         ...withoutUndefined({ headersTimeout, body: body?.() }),
       });
       const next = challengesOf(response, base);
-      if (!mayHelp(next, access, refusals)) return { response, access, base };
-      await readText(response.body);
+      if (!mayHelp(next, refusals)) return { response, access, base };
       learned.set(key, next);
-      refused = access.value;
+      const refused = access.value;
+      access = await auth({ ...asked, challenges: next, refused }).catch((error: unknown) => {
+        response.body.destroy();
+        throw error;
+      });
+      if (access.value === refused) return { response, access, base };
+      await readText(response.body);
     }
   };
 }
 
-/** A refused password stays refused; a token may have expired, or may cover too little. */
-function mayHelp(next: readonly Challenge[], access: Access, refusals: number): boolean {
-  if (next.length === 0 || access.value?.startsWith('Basic ') === true) return false;
+/** A token or a password may have expired, or may cover too little. */
+function mayHelp(next: readonly Challenge[], refusals: number): boolean {
+  if (next.length === 0) return false;
   const isTooNarrow = next.some(({ parameters }) => parameters['error'] === 'insufficient_scope');
   return refusals === 0 || (refusals === 1 && isTooNarrow);
 }

@@ -121,7 +121,7 @@ const askOnce = ({ endpoint, repository, signal, budget }: Work): Omit<Ask, 'pat
   isOnce: true,
 });
 
-/** distribution-spec end-2. False for another repository that may not be read. */
+/** distribution-spec end-2. A refusal of HEAD decides nothing: that of the upload is reported. */
 async function hasBlob(work: Work, from: string): Promise<boolean> {
   const { digest, size } = work.blob;
   const isOwn = from === work.repository;
@@ -136,7 +136,7 @@ async function hasBlob(work: Work, from: string): Promise<boolean> {
       },
     );
   } catch (error) {
-    if (!isOwn && error instanceof RegistryError && NO_ACCESS.has(error.code)) return false;
+    if (error instanceof RegistryError && NO_ACCESS.has(error.code)) return false;
     throw error;
   }
 }

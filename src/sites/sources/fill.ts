@@ -15,6 +15,7 @@ import { findContextFault, normalizeValue } from './holes.ts';
 import {
   MAX_FILE,
   MAX_TABLE,
+  HARMLESS,
   REFUSED,
   type MemberSource,
   type SiteList,
@@ -26,6 +27,7 @@ import {
 } from './list.ts';
 import { listMembers } from './members.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './template.ts';
+import { nameCell, traceFindings } from './trace.ts';
 
 /* Owns the sites of a table: columns against holes, and rows into sites. */
 
@@ -43,7 +45,7 @@ type Filling = {
 
 /**
  * Makes the sites of a table, each from the template folder and one row. A hole without a column
- * or a column without a hole stops all sites; a row that lacks a column stops only itself. The
+ * stops all sites; a row that lacks a column stops only itself; a column without a hole is noted. The
  * column `name` names the site and needs no hole.
  *
  * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
@@ -66,9 +68,9 @@ export async function readFilled(
   for (const problem of tableProblems) report(filling, problem, '');
   for (const problem of rowProblems) report(filling, problem, labelOf(problem.line));
   const isUsable = tableProblems.length === 0 && !folder.problems.some(isError);
-  const common =
+  const fits =
     isUsable && rows.length > 0 && checkColumns(filling, rows, headerLine ?? rows[0]?.line);
-  const usable = common ? checkRows(filling, rows, common) : new Map<string, TableRow>();
+  const usable = fits ? checkRows(filling, rows) : new Map<string, TableRow>();
   return toList(filling, usable);
 }
 
@@ -89,23 +91,15 @@ function findWanted({ files }: TemplateFolder): Filling['wanted'] {
   return wanted;
 }
 
-/** Returns the columns that every row has, or undefined if the table does not fit the template. */
-function checkColumns(
-  filling: Filling,
-  rows: readonly TableRow[],
-  line = 1,
-): ReadonlySet<string> | undefined {
+/** True if the table has the columns that the template needs. */
+function checkColumns(filling: Filling, rows: readonly TableRow[], line = 1): boolean {
   const all = new Set(rows.flatMap(({ cells }) => [...cells.keys()]));
-  const common = new Set([...all].filter((column) => rows.every(({ cells }) => cells.has(column))));
-  const before = filling.problems.length;
   for (const [column, { shownAs, line }] of filling.wanted) {
     if (all.has(column)) continue;
     const problem = `hole "${column}" has no column${suggest(column, all)}`;
     filling.problems.push({ ...REFUSED, name: '', file: shownAs, line, problem });
   }
-  for (const column of common)
-    if (!isUsed(filling, column))
-      report(filling, { line, problem: unusedText(filling, column) }, '');
+  for (const column of all) if (!isUsed(filling, column)) noteUnused(filling, column, line);
   if (!all.has('name'))
     report(
       filling,
@@ -115,27 +109,30 @@ function checkColumns(
       },
       '',
     );
-  return filling.problems.length === before ? common : undefined;
+  return !filling.problems.some(isStopping);
 }
 
 const isUsed = ({ wanted }: Filling, column: string): boolean =>
   column === 'name' || wanted.has(column);
 
-const unusedText = ({ wanted }: Filling, column: string): string =>
-  `column "${column}" has no hole in the template${suggest(column, wanted.keys())}`;
+/** True for a fault of the template or of the whole table. */
+const isStopping = ({ severity, name }: SiteProblem): boolean =>
+  isError({ severity }) && name === '';
 
-function checkRows(
-  filling: Filling,
-  rows: readonly TableRow[],
-  common: ReadonlySet<string>,
-): Map<string, TableRow> {
+/** Notes a column that no file needs: tables of planners have many. */
+function noteUnused({ path, wanted, problems }: Filling, column: string, line: number): void {
+  const problem = `column "${column}" has no hole in the template${suggest(column, wanted.keys())}`;
+  problems.push({ ...HARMLESS, name: '', file: path, line, problem });
+}
+
+function checkRows(filling: Filling, rows: readonly TableRow[]): Map<string, TableRow> {
   const twins = groupByFold(rows, ({ cells }) => cells.get('name') ?? '');
   const labels = labelRows(twins);
   const usable = new Map<string, TableRow>();
   for (const row of rows) {
     const name = row.cells.get('name') ?? '';
-    const faults = [...findNameFaults(row, twins), ...findCellFaults(filling, row, common)];
     const label = labels.get(row) ?? printable(name);
+    const faults = [...findNameFaults(row, twins), ...findCellFaults(filling, row, label)];
     for (const problem of faults) report(filling, { line: row.line, problem }, label);
     if (faults.length > 0) continue;
     const { names, problems } = listMembers(fill(filling, row));
@@ -174,19 +171,15 @@ function findNameFaults(
   return [`site name "${name}" is already in line ${twin.line}${sameness}`];
 }
 
-function findCellFaults(
-  filling: Filling,
-  { cells }: TableRow,
-  common: ReadonlySet<string>,
-): string[] {
+function findCellFaults(filling: Filling, { cells }: TableRow, site: string): string[] {
   const faults: string[] = [];
   for (const [column, text] of cells) {
     const fault = findValueFault(text) ?? findHoleFault(filling, column, text);
-    if (fault !== undefined) faults.push(`value of "${column}" ${fault}`);
-    if (!common.has(column) && !isUsed(filling, column)) faults.push(unusedText(filling, column));
+    if (fault !== undefined) faults.push(`${nameCell(column, site)} ${fault}`);
   }
   for (const column of filling.wanted.keys()) {
-    if (!cells.has(column)) faults.push(`has no "${column}", which the template needs`);
+    if (!cells.has(column))
+      faults.push(`site ${site} has no "${column}", which the template needs`);
   }
   return faults;
 }
@@ -249,6 +242,10 @@ function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteLi
       if (!row)
         throw new ConfigError('sites.unknown-name', `there is no site "${printable(name)}"`);
       return listMembers(fill(filling, row)).open(name);
+    },
+    trace(name, findings) {
+      const row = usable.get(name);
+      return row ? traceFindings(filling, row, findings) : findings;
     },
     close: () => Promise.resolve(),
   };

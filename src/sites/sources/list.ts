@@ -1,12 +1,12 @@
-import { type FilePlace, type Problem, ConfigError } from '../../base/errors.ts';
+import { type FilePlace, type FileProblem, type Problem, ConfigError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { SiteInput } from '../site.ts';
 
 /* Owns the types of a list of sites, the limits of sources, and the checks of names. */
 
 /**
- * An error or a warning about the inputs before any of them is read. An error keeps its site, or
- * without a site its member, out of the list; a warning does not.
+ * A problem of the inputs before any of them is read. An error keeps its site, or without a site its
+ * member, out of the list; a warning or a note does not.
  */
 export type SiteProblem = Problem<FilePlace> & {
   /** Name of the site as it was found, or '' if the problem belongs to no site. */
@@ -24,6 +24,11 @@ export type SiteList = {
    * @throws ConfigError `sites.damaged`, `sites.changed`, `sites.too-large`, `sites.unknown-name`
    */
   readonly open: (name: string) => Promise<SiteInput>;
+  /**
+   * Names the cell of a table, or the line of a template, that a finding about a file of a site is
+   * caused by; absent if the files are as they were written.
+   */
+  readonly trace?: (name: string, findings: readonly FileProblem[]) => readonly FileProblem[];
   readonly close: () => Promise<void>;
 };
 
@@ -66,6 +71,7 @@ export type MemberPath = {
 
 export const REFUSED = { severity: 'error', code: 'sites.input' } as const;
 export const UNUSED = { severity: 'warning', code: 'sites.input' } as const;
+export const HARMLESS = { severity: 'note', code: 'sites.input' } as const;
 
 /**
  * Gives a list that names files below a folder by their path relative to it, as users do.
@@ -76,6 +82,11 @@ export function nameBelow(list: SiteList, cwd: string): SiteList {
   return {
     ...list,
     problems: list.problems.map((each) => ({ ...each, file: shortenName(each.file) })),
+    ...(list.trace && {
+      trace: (name: string, findings: readonly FileProblem[]) =>
+        list.trace?.(name, findings).map((each) => ({ ...each, file: shortenName(each.file) })) ??
+        [],
+    }),
     open: async (name) => {
       const { files } = await list.open(name);
       return {

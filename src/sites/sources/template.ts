@@ -101,6 +101,46 @@ export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, str
 }
 
 /**
+ * Finds the origin of a place in a filled text: the hole whose value it is, and the line of the
+ * template. Lines and columns from 1.
+ */
+export function traceFilled(
+  { parts }: Template,
+  cells: ReadonlyMap<string, string>,
+  place: { readonly line: number; readonly column: number },
+): { readonly line: number; readonly hole?: Hole } {
+  let before = '';
+  let added = 0;
+  for (const part of parts) {
+    const text = typeof part === 'string' ? part : fillHole(part, cells.get(part.column) ?? '');
+    const lines = before.split('\n');
+    const line = lines.length;
+    if (line > place.line) break;
+    const breaks = text.split('\n').length - 1;
+    if (typeof part === 'object') {
+      if (isWithin(place, { line, text: lines.at(-1) ?? '', filled: text })) {
+        return { line: part.line, hole: part };
+      }
+      added += breaks;
+    }
+    before += text;
+  }
+  return { line: place.line - added };
+}
+
+/** True if a place is in the value of a hole, or in the YAML scalar before it in its line. */
+function isWithin(
+  place: { readonly line: number; readonly column: number },
+  hole: { readonly line: number; readonly text: string; readonly filled: string },
+): boolean {
+  const lines = hole.filled.split('\n');
+  if (place.line > hole.line) return place.line < hole.line + lines.length;
+  const end = hole.text.length + (lines[0] ?? '').length;
+  // A key, or another item of a flow collection, is not part of the scalar.
+  return place.column <= end + 1 && !/[:,]\s|[[{]/.test(hole.text.slice(place.column - 1));
+}
+
+/**
  * The fault of a value that must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line
  * breaks are allowed.
  */

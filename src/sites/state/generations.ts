@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { unlessAbsent, writeFileAtomic } from '../../base/disk/files.ts';
 import { readOwnFile } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
+import { formatCommand } from '../../base/text/shell.ts';
 import {
   parseState,
   type IdentityState,
@@ -52,6 +53,7 @@ export type GenerationIndex = (name: string, places: SitePlaces) => readonly num
 /** The requirements for an identity. */
 export type GenerationWish = {
   readonly name: string;
+  readonly places: Pick<SitePlaces, 'iso'>;
   readonly site: StateSite;
   readonly retained?: RetainedIdentity | undefined;
   /** Number of the generation that the user asks for. */
@@ -209,13 +211,21 @@ function readState(places: SitePlaces, number: number): IdentityState | undefine
   return text === undefined ? undefined : parseState(text);
 }
 
+/** The command that lists the generations of a site. */
+export const commandOf = ({ iso }: Pick<SitePlaces, 'iso'>, name: string): string => {
+  const folder = { path: dirname(iso) };
+  return basename(iso) === `${name}.iso`
+    ? formatCommand('config-iso', 'generations', name, '--out', folder)
+    : formatCommand('config-iso', 'generations', folder, '--drop-in');
+};
+
 function findWanted(
   generations: readonly Generation[],
   number: number,
-  { name, site, retained }: GenerationWish,
+  { name, places, site, retained }: GenerationWish,
 ): WholeGeneration {
   const found = generations.find((one) => one.number === number);
-  const hint = `list them with "sealift config-iso generations ${name}"`;
+  const hint = `list them: ${commandOf(places, name)}`;
   if (!found) {
     throw new ConfigError('config-iso.generation', `${name} has no generation ${number}`, {
       expected: generations.map((one) => one.number).join(', ') || 'none: it has no generation',

@@ -15,6 +15,7 @@ import { isOfOneSite, warnOfFile } from '../site.ts';
 import { hasIdentity, takeBack, type ListedIds } from './claim.ts';
 import {
   chooseGeneration,
+  commandOf,
   holdsWhole,
   type WholeGeneration,
   formatOrder,
@@ -256,6 +257,6 @@ function tellChange(
   const problem = isNew
     ? drawn
     : `has the keys of generation ${used.number} again, whose cluster name, base domain and ids fit the inputs; it had the keys of generation ${before.number}`;
-  const hint = `list all with "sealift config-iso generations ${name}"`;
+  const hint = `list all: ${commandOf(places, name)}`;
   return [warnOfFile(basename(places.iso), problem, hint)];
 }

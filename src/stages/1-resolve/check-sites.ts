@@ -118,7 +118,7 @@ export async function surveySites(
     found.set(name, known);
   };
   for (const { name, ...problem } of list.problems) add(name, [problem]);
-  for (const [name, { findings }] of checked) add(name, findings);
+  for (const [name, { findings }] of checked) add(name, list.trace?.(name, findings) ?? findings);
   for (const { name, ...finding } of checkAcrossSites(facts, shared)) add(name, [finding]);
   const ofNone = found.get(OF_NONE) ?? [];
   found.delete(OF_NONE);

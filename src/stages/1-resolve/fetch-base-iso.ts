@@ -86,7 +86,7 @@ export const takeBaseIso: Stage<{ readonly given: GivenBaseIso }, BaseIso, TakeB
     const lock = join(directory, `${hexOf(given.sha256)}.lock`);
     // Two builds of one work directory would write the same partial download.
     const warn = (): void => {
-      context.onProgress(0, undefined, 'another build is fetching it');
+      context.onProgress(0, undefined, { note: 'another build is fetching it' });
     };
     return withLease(lock, { signal: context.signal, wait: true, warn }, () =>
       takeGivenIso(given, directory, tools),

@@ -72,7 +72,9 @@ export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unk
       const source = nameSource(repository, { mirrors, registry });
       const place = { tree, root: workspace.root, repository, ...(archived && { absent }) };
       images.push((await listImages(place, source)).flatMap(found.rename));
-      onProgress(0, undefined, `${index + 1} of ${repositories.length} repositories`);
+      onProgress(0, undefined, {
+        note: `${index + 1} of ${repositories.length} repositories`,
+      });
     }
     if (absent.length > 0) warn(describeEarlier(absent.length));
     return {

@@ -83,7 +83,7 @@ export const planMirror: Stage<PlanMirrorInput, MirrorPlan, PlanMirrorTools> = {
       signal,
       limit: pLimit(concurrency),
       onProgress: (done, total) => {
-        onProgress(0, undefined, `${done} of ${total} images`);
+        onProgress(0, undefined, { note: `${done} of ${total} images` });
       },
     }),
 };

@@ -24,6 +24,8 @@ export type PourIsoInput = {
   /** Absent if the layout has no bytes of a base. */
   readonly base?: FileInput;
   readonly blobs: readonly PlannedBlob[];
+  /** Bytes that come over the network, as far as the plan knows. */
+  readonly toFetch: number;
   /** Permission bits of the output. */
   readonly mode: number;
   /** True if the digest of the whole is computed in any case. */
@@ -60,7 +62,7 @@ type PourIsoTools = Pick<StageTools, 'client' | 'openExtents' | 'isos' | 'openOu
 /** Brings an ISO to its place and seals it; writes no byte if an earlier build has finished it. */
 export const pourAndSeal: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
   name: 'pour ISO',
-  async run({ place, report, stages, base, blobs, ...work }, tools, context) {
+  async run({ place, report, stages, base, blobs, toFetch, ...work }, tools, context) {
     const started = performance.now();
     const { client, isos, openExtents, openOutput } = tools;
     const { size } = work.layout;
@@ -73,7 +75,10 @@ export const pourAndSeal: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
           ...work,
           openExtent: openExtents({ base, blobs }),
           sourcesOf: listSources(blobs),
-          onProgress: context.onProgress,
+          onProgress(bytes, total, fetched) {
+            const network = { bytes: fetched, total: Math.max(toFetch, fetched) };
+            context.onProgress(bytes, total, { network });
+          },
           ...withoutUndefined({ earlier: chooseEarlier(work.layout, isos) }),
         });
     const milliseconds = Math.round(performance.now() - started);

@@ -49,13 +49,16 @@ const whenSizeIs = async (file: string, size: number): Promise<void> => {
 };
 
 const sendRange = (request: IncomingMessage, response: ServerResponse): void => {
-  const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+  const start = Number(/^bytes=(\d+)-\d*$/.exec(request.headers.range ?? '')?.[1] ?? 0);
   if (start >= content.length) {
     response.writeHead(416, { 'content-range': `bytes */${content.length}` }).end();
     return;
   }
   const range = `bytes ${start}-${content.length - 1}/${content.length}`;
-  response.writeHead(start > 0 ? 206 : 200, start > 0 ? { 'content-range': range } : {});
+  response.writeHead(start > 0 ? 206 : 200, {
+    'content-length': content.length - start,
+    ...(start > 0 && { 'content-range': range }),
+  });
   response.end(content.subarray(start));
 };
 
@@ -80,7 +83,7 @@ describe('a download', () => {
       response.write(content.subarray(0, 200_000));
       void whenSizeIs(path, 200_000).then(() => response.destroy());
     });
-    expect(starts).toEqual([undefined, 'bytes=200000-']);
+    expect(starts).toEqual([undefined, `bytes=200000-${content.length - 1}`]);
     expect(digestOf(await readFile(path))).toBe(digestOf(content));
   });
 
@@ -92,6 +95,19 @@ describe('a download', () => {
       sendRange(request, response);
     });
     expect(range).toBe('bytes=123456-');
+    expect(digestOf(await readFile(path))).toBe(digestOf(content));
+  });
+
+  it('continues what an earlier run left from a server that knows closed ranges only', async () => {
+    await writeFile(path, content.subarray(0, 123_456));
+    const ranges: (string | undefined)[] = [];
+    await download((request, response) => {
+      const { range } = request.headers;
+      ranges.push(range);
+      if (range?.endsWith('-') === true) response.writeHead(416).end();
+      else sendRange(request, response);
+    });
+    expect(ranges).toEqual(['bytes=123456-', undefined, `bytes=123456-${content.length - 1}`]);
     expect(digestOf(await readFile(path))).toBe(digestOf(content));
   });
 

@@ -107,6 +107,15 @@ describe('a request through a proxy', () => {
     expect(() => readProxies({ HTTPS_PROXY })).toThrow('HTTPS_PROXY is not the address of a proxy');
   });
 
+  it.each([
+    [{ https_proxy: '', HTTPS_PROXY: 'http://big:1' }, 'http://big:1'],
+    [{ https_proxy: 'http://small:1', HTTPS_PROXY: 'http://big:1' }, 'http://small:1'],
+    [{ https_proxy: 'http://small:1', no_proxy: '', NO_PROXY: 'quay.io' }, undefined],
+    [{ https_proxy: '', HTTPS_PROXY: '' }, undefined],
+  ])('goes by the variables that are not empty: %o', (env, proxy) => {
+    expect(readProxies(env)(new URL('https://quay.io/'))).toBe(proxy);
+  });
+
   it('is refused before it is sent if the address of the proxy is not valid', async () => {
     const { error } = await askThrough('ftp://user:secret@proxy');
     expect(error).toMatchObject({ code: 'proxy.malformed' });

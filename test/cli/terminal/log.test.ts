@@ -125,7 +125,7 @@ describe('--verbose', () => {
     expect(text.split('\n')).toEqual([
       'pour: started: its inputs or the program have changed',
       'fetch: reused: its inputs and the program are those of its last result',
-      'pour: 1 B of 2 B, 50 %, x',
+      'pour: 1 B of 2 B, 50 %, measuring, x',
       'pour: done in 5 ms',
       'pour: failed: no',
       'quay.io is asked again in 2 s: status 429',

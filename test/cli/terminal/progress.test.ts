@@ -15,9 +15,10 @@ import { drawTasks } from '../../../src/cli/terminal/tasks.ts';
 import {
   createRateMeter,
   createRunMeter,
-  formatBar,
+  createStageMeter,
+  formatLine,
   formatProgress,
-} from '../../../src/cli/terminal/tasks.ts';
+} from '../../../src/cli/terminal/meters.ts';
 import { mapStage, type MappedStage } from '../../../src/engine/map-stage.ts';
 import { createProgress, type LogFormat } from '../../../src/cli/terminal/progress.ts';
 import { listenForSignals } from '../../../src/cli/host.ts';
@@ -71,7 +72,7 @@ describe('progress', () => {
   test('is a plain line now and then without a terminal, with rate and time left', () => {
     expect(play('auto')).toEqual([
       'pour: started',
-      'pour: 0 B of 100.0 MiB, 0 %',
+      'pour: 0 B of 100.0 MiB, 0 %, measuring',
       'pour: 15.0 MiB of 100.0 MiB, 15 %, 1.0 MiB/s, 1 min 25 s left',
       'pour: 30.0 MiB of 100.0 MiB, 30 %, 1.0 MiB/s, 1 min 10 s left',
       'pour: 45.0 MiB of 100.0 MiB, 45 %, 1.0 MiB/s, 55 s left',
@@ -96,9 +97,9 @@ describe('progress', () => {
   test('shows a stall', () => {
     const meter = createRateMeter();
     for (const time of [0, 1000, 2000]) meter.add({ time, bytes: 5 });
-    expect(formatProgress({ bytes: 5, total: 10, rate: meter.read() })).toBe(
-      '5 B of 10 B, 50 %, stalled',
-    );
+    expect(
+      formatProgress({ bytes: 5, total: 10, rate: meter.read(2000) ?? { now: 1, steady: 1 } }),
+    ).toBe('5 B of 10 B, 50 %, stalled');
   });
 
   test('has a bar with bytes, rate and time left on a terminal, for a stage and for the whole build', async () => {
@@ -117,35 +118,77 @@ describe('progress', () => {
     view.listener({ type: 'stage-done', stage: 'fetch base ISO', milliseconds: 5 });
     view.listener({ type: 'stage-started', stage: 'pour ISO' });
     for (time = 0; time < 50_000; time += 1000) tell('pour ISO', time / 1000);
-    const line = '49.0 MiB of 100.0 MiB, 49 %, 1.0 MiB/s, 51 s left';
     await vi.waitFor(() => {
-      expect(text).toContain(`pour ISO: [=====>      ] ${line}`);
+      expect(text).toContain(
+        'pour ISO: [=====>      ] 49.0 MiB of 100.0 MiB, 49 %, 1.0 MiB/s, 51 s left',
+      );
     }, 60_000);
-    expect(text).toContain(
-      'all stages: [========>   ] 149.0 MiB of 200.0 MiB, 74 %, 1.0 MiB/s, 51 s left',
-    );
+    expect(text).toContain('all stages: 149.0 MiB of 200.0 MiB, 74 %, 1.0 MiB/s, 51 s left');
     view.close();
     await vi.waitFor(() => {
       expect(text).toContain('all stages: 50 s');
     }, 60_000);
   });
 
-  test('shows no time left for a whole build while the total of a stage is unknown', () => {
+  test('shows a share of a whole build from the moment at which its output is planned', () => {
     const meter = createRunMeter();
     const tell = (
       time: number,
       progress: { stage: string; bytes: number; total?: number },
-    ): void => {
+    ): string => {
       meter.add({ type: 'stage-progress', ...progress }, time);
+      return formatProgress(meter.read(time) ?? { bytes: 0 });
     };
-    for (let time = 0; time <= 5000; time += 500) {
-      tell(time, { stage: 'a', bytes: time, total: 10_000 });
+    for (let time = 0; time < 5000; time += 500) {
+      tell(time, { stage: 'fetch base ISO', bytes: time, total: 5000 });
     }
-    expect(formatBar(meter.read() ?? { bytes: 0 })).toMatch(/^\[=+> +\] .* 5 s left$/);
-    tell(5500, { stage: 'b', bytes: 1000 });
-    expect(formatBar(meter.read() ?? { bytes: 0 })).not.toMatch(/left|\[/);
-    meter.finish('b');
-    expect(formatBar(meter.read() ?? { bytes: 0 })).toMatch(/left$/);
+    const fetched = tell(5000, { stage: 'fetch base ISO', bytes: 5000, total: 5000 });
+    expect(fetched).toBe('4.9 KiB, 1000 B/s');
+    meter.finish('fetch base ISO');
+    expect(tell(5500, { stage: 'pour ISO', bytes: 500, total: 10_000 })).toMatch(/^.* 36 %, /);
+    expect(tell(6000, { stage: 'pour ISO', bytes: 1000, total: 10_000 })).toMatch(/, 9 s left$/);
+    expect(tell(6500, { stage: 'other', bytes: 1000 })).not.toMatch(/left|%/);
+    meter.finish('other');
+    expect(tell(7000, { stage: 'pour ISO', bytes: 2000, total: 10_000 })).toMatch(/ s left$/);
+  });
+
+  test('estimates the time left by the network, if that has more to do than the disk', () => {
+    const meter = createStageMeter();
+    // In 10 seconds 10,000 bytes are copied; then 1000 bytes come over the network, 10 a second.
+    for (let time = 0; time <= 50_000; time += 1000) {
+      const fetched = Math.max(0, time / 1000 - 10) * 10;
+      const bytes = Math.min(10_000, time) + fetched;
+      const network = { bytes: fetched, total: 1000 };
+      meter.add({ type: 'stage-progress', stage: 'pour ISO', bytes, total: 11_000, network }, time);
+    }
+    const progress = meter.read(50_000) ?? { bytes: 0 };
+    expect(formatProgress(progress)).toBe(
+      '10.2 KiB of 10.7 KiB, 94 %, net 10 B/s, disk 10 B/s, 1 min 00 s left',
+    );
+    // Silence is seen, too.
+    expect(formatProgress(meter.read(80_000) ?? progress)).toMatch(/ 94 %, stalled$/);
+  });
+
+  test('never shows a stage as complete before its end', () => {
+    const rate = { now: 1, steady: 1 };
+    expect(formatProgress({ bytes: 1000, total: 1000, rate })).toContain(' 99 %,');
+    expect(formatLine('pour', { bytes: 10, total: 10, rate }, 80)).toContain('[===========>]');
+  });
+
+  test.each([80, 60, 40])('fits into %i columns, rates and time left last of all', (columns) => {
+    const rate = { now: 537 * 2 ** 20, steady: 2 ** 20 };
+    const progress = {
+      bytes: 149 * 2 ** 30,
+      total: 200 * 2 ** 30,
+      note: 'a note of many words',
+      rate,
+      left: 7_620_000,
+    };
+    const line = formatLine('pour ISO', progress, columns);
+    expect(line.length).toBeLessThanOrEqual(columns);
+    if (columns > 40) expect(line).toMatch(/ 74 %, 537\.0 MiB\/s, 2 h 07 min left$/);
+    const both = formatLine('all stages', { ...progress, network: { rate } }, 76);
+    expect(both).toBe('all stages: 74 %, net 537.0 MiB/s, disk 537.0 MiB/s, 2 h 07 min left');
   });
 
   test('does not change its time left in a burst of a few seconds', () => {
@@ -155,7 +198,7 @@ describe('progress', () => {
       bytes += second > 55 ? 10_000_000 : 1_000_000;
       meter.add({ time: second * 1000, bytes });
     }
-    const { now = 0, steady = 0 } = meter.read() ?? {};
+    const { now = 0, steady = 0 } = meter.read(60_000) ?? {};
     expect(now).toBeGreaterThan(5_000_000);
     expect(steady).toBeLessThan(2_000_000);
   });

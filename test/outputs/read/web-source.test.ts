@@ -242,6 +242,24 @@ describe('a source behind HTTP', () => {
     expect(await code(open(`${url}/a.iso`))).toBe('source.unauthorized');
   });
 
+  it('is asked in the open form where a server knows no other one', async () => {
+    const ranges: (string | undefined)[] = [];
+    const server = await serveLocally(({ headers: { range } }, response) => {
+      ranges.push(range);
+      const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
+      if (last !== '' && last !== '0') return void response.writeHead(416).end();
+      const end = last === '' ? BYTES.length : 1;
+      const stated = `bytes ${first}-${end - 1}/${BYTES.length}`;
+      response.writeHead(206, { 'content-range': stated, 'etag': '"one"' });
+      response.end(BYTES.subarray(Number(first), end));
+    });
+    onTestFinished(() => server.close());
+    const source = await open(`${server.url}/a.iso`);
+    const bytes = await source.read(2 << 20, 2 << 20);
+    expect(bytes.equals(BYTES.subarray(2 << 20, 4 << 20))).toBe(true);
+    expect(ranges.slice(1)).toEqual(['bytes=2097152-4194303', 'bytes=2097152-']);
+  });
+
   it('is refused when its address has an unknown scheme', async () => {
     expect(await code(open('gopher://example.com/a.iso'))).toBe('source.address');
     expect(await code(open('https://'))).toBe('source.address');

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ToolError } from '../../../src/base/errors.ts';
 import type { Credential } from '../../../src/registry/client/credential-helper.ts';
 import {
   imageManifest,
@@ -104,6 +105,58 @@ describe('a registry with passwords', () => {
     await expect(client.fetchManifest(at('v1'), { signal })).rejects.toMatchObject({
       hint: expect.stringContaining(`add an entry for ${registry.host}`) as string,
     });
+    await client.close();
+  });
+
+  it.each(['Basic realm="r"', 'Bearer realm="http://HOST/token"'])(
+    'that refuses an old password gets the new one of its store: %s',
+    async (text) => {
+      const secrets = ['old', 'new', 'newer'];
+      const good = `Basic ${Buffer.from('me:new').toString('base64')}`;
+      registry.script(({ path, headers }) => {
+        const isToken = path.startsWith('/token');
+        if (isToken && headers.authorization === good)
+          return { status: 200, body: '{"token":"t"}' };
+        if (isToken) return { status: 401 };
+        const isGood = [good, 'Bearer t'].includes(headers.authorization ?? '');
+        return isGood ? undefined : challenge(text.replace('HOST', registry.host));
+      });
+      const make = (password: string): Credential => ({ ...basic, password });
+      let current = make(secrets.shift() ?? '');
+      const client = createTestClient({
+        credentials: [
+          {
+            find: (_, _signal, refused) => {
+              if (refused === current) current = make(secrets.shift() ?? '');
+              return Promise.resolve(current);
+            },
+          },
+        ],
+      });
+      const { digest } = (await client.fetchManifest(at('v1'), { signal })).descriptor;
+      expect(digest).toMatch(/^sha256:/);
+      expect(secrets).toEqual(['newer']);
+      await client.close();
+    },
+  );
+
+  it.each([
+    ['Basic realm="r"', false],
+    ['Bearer realm="http://HOST/token"', false],
+    ['Bearer realm="http://HOST/token"', true],
+  ])('names a helper that fails only where it is needed: %s, open: %s', async (text, isOpen) => {
+    registry.script(({ path, headers }) => {
+      if (path.startsWith('/token')) {
+        return isOpen ? { status: 200, body: '{"token":"","access_token":"t"}' } : { status: 401 };
+      }
+      const isGood = headers.authorization === 'Bearer t';
+      return isGood ? undefined : challenge(text.replace('HOST', registry.host));
+    });
+    const failure = new ToolError('tool.missing', 'program "docker-credential-x" is missing');
+    const client = createTestClient({ credentials: [{ find: () => Promise.reject(failure) }] });
+    const fetched = client.fetchManifest(at('v1'), { signal }).catch((error: unknown) => error);
+    if (isOpen) expect(await fetched).toHaveProperty('descriptor');
+    else expect(await fetched).toMatchObject({ code: 'tool.missing' });
     await client.close();
   });
 

@@ -107,6 +107,10 @@ describe('an entry of a pull secret that cannot be used', () => {
     ]);
     expect(JSON.stringify(listed)).not.toMatch(/hush|aHVz/);
     expect(listUnusableEntries('hush {')).toEqual([]);
+    const broken = JSON.stringify({ auths: { 'a.example': entry('user:hush\n') } });
+    expect(listUnusableEntries(broken)).toEqual([
+      { key: 'a.example', reason: 'its password ends in a line break' },
+    ]);
   });
 });
 
@@ -189,31 +193,76 @@ describe('credential files', () => {
     });
   });
 
-  it('asks a helper once for each host, and again after a failure', async () => {
-    const config = {
-      credHelpers: { 'a.example': 'count', 'b.example': 'count', 'c.example': 'fail' },
-    };
-    await mkdir(join(home, '.docker'), { recursive: true });
-    await writeFile(join(home, '.docker/config.json'), JSON.stringify(config));
-    const log = join(home, 'asked');
-    const note = `read h; echo "$h" >> "${log}"`;
-    const scripts = {
-      count: `${note}; echo '{"Username":"u","Secret":"p"}'`,
-      fail: `${note}; echo locked >&2; exit 1`,
-    };
-    for (const [name, script] of Object.entries(scripts)) {
-      const path = join(home, `docker-credential-${name}`);
-      await writeFile(path, `#!/bin/sh\n${script}\n`);
-      await chmod(path, 0o755);
-    }
-    const env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
-    const store = credentialsFromFiles(env);
-    const ask = (name: string) =>
-      store.find(reference(`${name}/x:v1`), signal).catch(() => 'failed');
-    const found = await Promise.all(['a.example', 'a.example', 'b.example', 'a.example'].map(ask));
-    expect(new Set(found.map((one) => JSON.stringify(one))).size).toBe(2);
-    expect([await ask('c.example'), await ask('c.example')]).toEqual(['failed', 'failed']);
-    const asked = (await readFile(log, 'utf8')).trim().split('\n').sort();
-    expect(asked).toEqual(['a.example', 'b.example', 'c.example', 'c.example']);
+  describe('that name helpers', () => {
+    let log: string;
+    let env: NodeJS.ProcessEnv;
+    const asked = async () => (await readFile(log, 'utf8')).trim().split('\n').sort();
+
+    beforeEach(async () => {
+      log = join(home, 'asked');
+      const note = `read h; echo "$h" >> "${log}"`;
+      const scripts = {
+        count: `${note}; n=$(wc -l < "${log}"); echo "{\\"Username\\":\\"u\\",\\"Secret\\":\\"p$n\\"}"`,
+        fail: `${note}; echo locked >&2; exit 1`,
+      };
+      for (const [name, script] of Object.entries(scripts)) {
+        const path = join(home, `docker-credential-${name}`);
+        await writeFile(path, `#!/bin/sh\n${script}\n`);
+        await chmod(path, 0o755);
+      }
+      env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
+    });
+
+    it('ask each once for a host, also one that fails', async () => {
+      await put('.docker/config.json', {
+        credHelpers: { 'a.example': 'count', 'b.example': 'count', 'c.example': 'fail' },
+      });
+      const store = credentialsFromFiles(env);
+      const ask = (name: string) =>
+        store.find(reference(`${name}/x:v1`), signal).catch(() => 'failed');
+      const names = ['a.example', 'a.example', 'b.example', 'a.example'];
+      const found = await Promise.all(names.map(ask));
+      expect(new Set(found.map((one) => JSON.stringify(one))).size).toBe(2);
+      expect([await ask('c.example'), await ask('c.example')]).toEqual(['failed', 'failed']);
+      expect(await asked()).toEqual(['a.example', 'b.example', 'c.example']);
+    });
+
+    it('ask for an answer that was refused again, once for all', async () => {
+      await put('.docker/config.json', { credHelpers: { 'a.example': 'count' } });
+      const store = credentialsFromFiles(env);
+      const place = reference('a.example/x:v1');
+      const first = await store.find(place, signal);
+      const ask = () => store.find(place, signal, first);
+      const renewed = await Promise.all([ask(), ask(), ask()]);
+      expect(first).toMatchObject({ password: 'p1' });
+      expect(new Set(renewed).size).toBe(1);
+      expect(renewed[0]).toMatchObject({ password: 'p2' });
+      expect(await store.find(place, signal, renewed[0])).toBe(renewed[0]);
+      expect(await asked()).toEqual(['a.example', 'a.example']);
+    });
+
+    it('use an entry where a helper is missing', async () => {
+      await put('.docker/config.json', {
+        auths: { 'a.example': entry('u:p') },
+        credsStore: 'nowhere',
+      });
+      const store = credentialsFromFiles(env);
+      expect(await store.find(reference('a.example/x:v1'), signal)).toMatchObject({
+        username: 'u',
+      });
+      await expect(store.find(reference('b.example/x:v1'), signal)).rejects.toMatchObject({
+        code: 'tool.missing',
+      });
+    });
+
+    it('know a host by an address, which they are asked with', async () => {
+      await put('.docker/config.json', {
+        credHelpers: { 'https://index.docker.io/v1/': 'count', 'https://a.example/': 'count' },
+      });
+      const store = credentialsFromFiles(env);
+      await store.find(reference('docker.io/library/x:v1'), signal);
+      await store.find(reference('a.example/x:v1'), signal);
+      expect(await asked()).toEqual(['https://a.example/', 'https://index.docker.io/v1/']);
+    });
   });
 });

@@ -55,6 +55,7 @@ describe('a server that applies a content coding although none is accepted', () 
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
     ['identity', (bytes) => bytes],
+    ['identity, gzip', gzipSync],
   ];
   const packed =
     (coding: string, pack: (bytes: Buffer) => Buffer): Answer =>
@@ -94,6 +95,29 @@ describe('a server that applies a content coding although none is accepted', () 
     const { client, host } = await start(packed(coding, pack));
     const asked = client.fetchManifest(parseReference(`${host}/a/b:v1`), { signal });
     await expect(asked).rejects.toMatchObject({ code: 'http.content-coding' });
+  });
+});
+
+describe('a server that packs parts of a blob', () => {
+  const PACKED = gzipSync(BLOB);
+  const pack: Answer = ({ headers: { range } }, response) => {
+    const part = `bytes 10-${PACKED.length - 1}/${PACKED.length}`;
+    if (range === undefined) {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(PACKED);
+    } else {
+      response.writeHead(206, { 'content-encoding': 'gzip', 'content-range': part });
+      response.end(PACKED.subarray(10));
+    }
+  };
+
+  it('is asked for all of it', async () => {
+    const { client, host, asked } = await start(pack);
+    const [source] = client.sourcesOf(parseReference(`${host}/a/b:v1`));
+    const blob = { digest: digestOf(BLOB), size: BLOB.length };
+    const opened = await source?.open(blob, { offset: 10, signal });
+    expect(opened?.offset).toBe(0);
+    expect((await buffer(opened?.body ?? Readable.from([]))).equals(BLOB)).toBe(true);
+    expect(asked).toEqual([`GET blobs bytes=10-${BLOB.length - 1}`, 'GET blobs']);
   });
 });
 
@@ -166,20 +190,30 @@ describe('a registry that knows one form of a range', () => {
   });
 });
 
-describe('a registry that answers 404 to HEAD', () => {
-  const answer: Answer = ({ method }, response) => {
-    if (method === 'HEAD') return void response.writeHead(404).end();
-    response.writeHead(200, { 'content-type': TYPE }).end(MANIFEST);
-  };
+describe('a registry that answers HEAD with something else than 200', () => {
+  const withHead =
+    (status: number): Answer =>
+    ({ method }, response) => {
+      if (method === 'HEAD') return void response.writeHead(status).end();
+      response.writeHead(200, { 'content-type': TYPE }).end(MANIFEST);
+    };
 
-  it.each([
-    ['v1', ['HEAD manifests', 'GET manifests']],
-    [`sha256-${'0'.repeat(64)}.sig`, ['GET manifests']],
-  ])('has what GET brings: %s', async (tag, requests) => {
-    const { client, host, asked } = await start(answer);
+  it.each([301, 400, 401, 403, 404, 405, 429, 500, 501, 503])(
+    'has what GET brings: %d',
+    async (status) => {
+      const { client, host, asked } = await start(withHead(status));
+      const found = await client.resolveTag(parseReference(`${host}/a/b:v1`), { signal });
+      expect(found?.digest).toBe(digestOf(MANIFEST));
+      expect(asked).toEqual(['HEAD manifests', 'GET manifests']);
+    },
+  );
+
+  it('is not asked by HEAD for what is mostly absent', async () => {
+    const { client, host, asked } = await start(withHead(404));
+    const tag = `sha256-${'0'.repeat(64)}.sig`;
     const found = await client.resolveTag(parseReference(`${host}/a/b:${tag}`), { signal });
     expect(found?.digest).toBe(digestOf(MANIFEST));
-    expect(asked).toEqual(requests);
+    expect(asked).toEqual(['GET manifests']);
   });
 
   it('has nothing that GET does not bring either', async () => {
