@@ -64,7 +64,6 @@ export async function openService(
 ): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
   const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
   const key = readServiceKey(settings.key);
-  await claimDataDirectory(data, warn);
   const service = {
     key,
     auth: createAuth(auth, host),
@@ -125,6 +124,7 @@ async function openState(
   { data, database, warn, host, ending: signal }: ServiceSettings,
   key: ServiceKey,
 ): Promise<State> {
+  await claimDataDirectory(data, warn);
   const state = await (database === undefined
     ? openFileState(join(data, 'records'), { signal, warn })
     : openPostgresState(database, { env: host.env, warn }));
