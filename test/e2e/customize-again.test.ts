@@ -192,7 +192,7 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS that already has values', () =>
       ]) {
         const { exitCode, stderr } = await world.run(...args);
         expect([exitCode, stderr]).toEqual([7, expect.stringContaining('[customize.half-way]')]);
-        expect(stderr).toContain('j.iso --in-place"');
+        expect(stderr).toContain('j.iso --in-place --reset');
       }
       await done('customize', 'j.iso', '--reset', '--in-place');
       expect(sumOf('j.iso')).toBe(sumOf('test.iso'));
