@@ -17,12 +17,12 @@ describe('output that cannot be written', () => {
     await rm(cwd, { recursive: true });
   });
 
-  it('ends with one line about that, and with the exit code of a full disk', async () => {
+  it('ends with that error and where it is explained, and with the exit code of a full disk', async () => {
     const { code, stderr } = await startSealift(['--help'], { cwd, outputs: [full, 'pipe'] }).ended;
     expect([code, stderr]).toEqual([
       7,
       expect.stringMatching(
-        /^error: the result could not be printed: ENOSPC.* \[stdout\.lost\]\n$/,
+        /^error: the result could not be printed: ENOSPC.* \[stdout\.lost\]\n {2}hint: run sealift explain stdout\.lost\n$/,
       ),
     ]);
   });
