@@ -3,6 +3,7 @@ import { makeDirectory } from '../base/disk/files.ts';
 import { writeNewFile } from '../base/disk/open-file.ts';
 import { useTemporaryFolder } from '../base/disk/temporary.ts';
 import { ToolError } from '../base/errors.ts';
+import { append } from '../base/lists.ts';
 import { runProcess } from '../base/process.ts';
 import { toPrintable } from '../base/text/words.ts';
 import type { IgnitionConfig, Unit } from './schema.ts';
@@ -50,9 +51,13 @@ export async function findUnitJudge({
   }
 }
 
-/** systemd.unit(5): the characters of a name, which becomes a file here. */
-const UNIT_NAME = /^[\w:.\\@-]+\.[a-z]+$/;
-const DROPIN_NAME = /^[\w:.\\@-]+\.conf$/;
+/** systemd.unit(5): the characters, types and length of a name, which becomes a file here. */
+const UNIT_NAME =
+  /^(?=.{1,255}$)[\w:.\\@-]+\.(?:service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
+const DROPIN_NAME = /^(?=.{1,255}$)[\w:.\\@-]+\.conf$/;
+
+/** Units in one command, whose length the system limits. */
+const UNITS_AT_ONCE = 500;
 
 const isLoadable = ({ name, contents, mask }: Unit): boolean =>
   mask !== true && (contents ?? '') !== '' && UNIT_NAME.test(name);
@@ -61,36 +66,57 @@ async function verify(
   { systemd }: IgnitionConfig,
   { PATH, signal }: { readonly PATH: string; readonly signal: AbortSignal },
 ): Promise<readonly UnitFault[]> {
-  const units = (systemd?.units ?? []).filter(isLoadable);
+  // Ignition refuses two units with one name; the last of them is loaded here.
+  const units = [...byName((systemd?.units ?? []).filter(isLoadable)).values()];
   if (units.length === 0) return [];
   return useTemporaryFolder(async (folder) => {
     for (const unit of units) await writeUnit(folder, unit);
-    const files = units.map(({ name }) => join(folder, name));
-    let said = '';
-    try {
-      // Other units of this machine must not take part.
-      const env = { PATH, SYSTEMD_UNIT_PATH: folder, SYSTEMD_COLORS: '0', LC_ALL: 'C' };
-      await runProcess('systemd-analyze', [...ARGUMENTS, ...files], {
+    const faults: UnitFault[] = [];
+    for (let at = 0; at < units.length; at += UNITS_AT_ONCE) {
+      const names = units.slice(at, at + UNITS_AT_ONCE).map(({ name }) => name);
+      const said = (await load(names, { folder, PATH, signal })).split('\n');
+      for (const name of names) append(faults, readFault(said, { name, folder }));
+    }
+    return faults;
+  });
+}
+
+const byName = <Named extends { readonly name: string }>(
+  list: readonly Named[],
+): ReadonlyMap<string, Named> => new Map(list.map((one) => [one.name, one]));
+
+type Loading = { readonly folder: string; readonly PATH: string; readonly signal: AbortSignal };
+
+/** Loads units. @returns the output of systemd-analyze if it finds faults */
+async function load(names: readonly string[], { folder, PATH, signal }: Loading): Promise<string> {
+  let said = '';
+  try {
+    // Other units of this machine must not take part.
+    const env = { PATH, SYSTEMD_UNIT_PATH: folder, SYSTEMD_COLORS: '0', LC_ALL: 'C' };
+    await runProcess(
+      'systemd-analyze',
+      [...ARGUMENTS, ...names.map((name) => join(folder, name))],
+      {
         env,
         timeout: TIMEOUT_MS,
         signal,
         onFailure: (output) => {
           said = output;
         },
-      });
-    } catch (error) {
-      // It also fails for programs that this machine does not have.
-      if (!(error instanceof ToolError) || error.code !== 'tool.failed') throw error;
-    }
-    return units.flatMap(({ name }) => readFault(said.split('\n'), { name, folder }));
-  });
+      },
+    );
+  } catch (error) {
+    // It also fails for programs that this machine does not have.
+    if (!(error instanceof ToolError) || error.code !== 'tool.failed') throw error;
+  }
+  return said;
 }
 
 const ARGUMENTS: readonly string[] = ['verify', '--man=no', '--recursive-errors=no'];
 
 async function writeUnit(folder: string, { name, contents = '', dropins = [] }: Unit) {
   await writeNewFile(join(folder, name), contents);
-  for (const dropin of dropins.filter((one) => DROPIN_NAME.test(one.name))) {
+  for (const dropin of byName(dropins.filter((one) => DROPIN_NAME.test(one.name))).values()) {
     await makeDirectory(join(folder, `${name}.d`));
     await writeNewFile(join(folder, `${name}.d`, dropin.name), dropin.contents ?? '');
   }

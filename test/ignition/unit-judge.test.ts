@@ -41,6 +41,27 @@ describe.skipIf(!requireTool('systemd-analyze'))('systemd, asked about units', (
     ).toEqual([]);
   });
 
+  it('takes units and drop-ins that have one name, or the name of a folder of drop-ins', async () => {
+    const dropin = { name: '1.conf', contents: SERVICE };
+    expect(
+      await refuse(
+        { name: 'a.service', contents: 'rubbish' },
+        { name: 'a.service', contents: '[Service]\nType=oneshot\n', dropins: [dropin, dropin] },
+        { name: 'a.service.d', contents: SERVICE },
+        { name: `${'a'.repeat(300)}.service`, contents: SERVICE },
+      ),
+    ).toEqual([]);
+  });
+
+  it('takes more units than one command may name', async () => {
+    const units = Array.from({ length: 501 }, (_, at) => ({
+      name: `u${at}.service`,
+      contents: SERVICE,
+    }));
+    const wrong = { name: 'wrong.service', contents: '[Service]\nExecStart=bin/true\n' };
+    expect(await refuse(...units, wrong)).toEqual([expect.stringMatching(/^wrong\.service: /)]);
+  });
+
   it('says which units it refuses, and why', async () => {
     expect(
       await refuse(
