@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
 import { hasFile } from '../base/disk/files.ts';
 import { UsageError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/lists.ts';
+import { isObject, withoutUndefined } from '../base/lists.ts';
 import type { RandomAccess } from '../base/random-access.ts';
 import { pruneCache } from '../base/store/keep.ts';
 import { findNearestName } from '../base/text/words.ts';
@@ -104,9 +104,9 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   }
 }
 
-/** A report with the warnings about the environment, if there are any. */
+/** A report with the warnings about the environment, if there are any; a list stays as it is. */
 const withEnvironment = <Result>(result: Result, { environment = [] }: CliHost): Result =>
-  environment.length === 0 ? result : { ...result, environment };
+  environment.length === 0 || !isObject(result) ? result : { ...result, environment };
 
 function refuseLimit({ reuses }: IsoPlace, { cacheLimit: limit }: RecipeOptions): void {
   if (limit === undefined || reuses?.cache !== undefined) return;
