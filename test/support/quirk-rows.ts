@@ -185,6 +185,7 @@ const sizes: readonly Row[] = [
       family: 'sizes',
       name: `Content-Length of ${kind} ${more > 0 ? 'one more' : 'one less'} than there is`,
       isHarmless: false,
+      isEndless: more > 0, // the byte is waited for
       create: changing([kind], (reply) =>
         withHeaders(reply, { 'content-length': String(reply.body.length + more) }),
       ),
