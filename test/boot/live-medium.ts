@@ -71,7 +71,7 @@ export async function makeLiveMedium(work: string): Promise<LiveMedium> {
     };
     const config = await buildNight([]);
     const address = `oci://${registry.host}/nightly/appliance:first`;
-    await sealift('push', 'appliance.iso', address, '--config', config);
+    await sealift('push', 'appliance.iso', address, '--config', config, '--allow-secrets');
     await sealift('pull', address, '--output', 'site.iso', '--no-seed', '--config', config);
     await buildNight([release.additionalImage]);
     const parts = ['--max-part-size', '300KiB'];
