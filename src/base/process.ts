@@ -75,6 +75,25 @@ export async function runProcess(
   }
 }
 
+const VERSION_TIMEOUT = 30_000;
+
+/**
+ * The output of a program with `--version`; undefined if the program is not in PATH, or cannot run here.
+ */
+export async function findVersion(
+  program: string,
+  { PATH, signal }: { readonly PATH: string | undefined; readonly signal: AbortSignal },
+): Promise<string | undefined> {
+  if (PATH === undefined) return undefined;
+  try {
+    const options = { env: { PATH }, timeout: VERSION_TIMEOUT, signal };
+    return (await runProcess(program, ['--version'], options)).stdout;
+  } catch (error) {
+    if (error instanceof ToolError) return undefined;
+    throw error;
+  }
+}
+
 type Ending = {
   /** Aborted when the wait must end, even if another process still holds the pipes. */
   readonly signal: AbortSignal;

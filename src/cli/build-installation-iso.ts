@@ -16,12 +16,8 @@ import {
   requireRehearsed,
 } from './medium/rehearse-built.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
-import {
-  createConcurrencyOption,
-  addReuseOptions,
-  createRetryOption,
-  addLockOptions,
-} from './options.ts';
+import { createConcurrencyOption, addReuseOptions, createRetryOption } from './options.ts';
+import { addLockOptions } from './lock-options.ts';
 import {
   formatSignatures,
   formatBytes,

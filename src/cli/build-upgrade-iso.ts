@@ -27,9 +27,9 @@ import {
   createConfigArgument,
   createRetryOption,
   createSetOption,
-  addLockOptions,
   refuseOption,
 } from './options.ts';
+import { addLockOptions } from './lock-options.ts';
 import {
   formatImagePolicy,
   formatSignatures,

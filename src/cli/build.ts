@@ -16,7 +16,7 @@ import {
   requireRehearsed,
 } from './medium/rehearse-built.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
-import { addLockOptions, refuseLockInFront } from './options.ts';
+import { addLockOptions, refuseLockInFront } from './lock-options.ts';
 import { formatInternalRelease } from './plan.ts';
 import {
   formatImagePolicy,

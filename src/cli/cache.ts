@@ -6,7 +6,7 @@ import { listCache, pruneCache, verifyCache } from '../base/store/keep.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { CliHost } from './host.ts';
 import { parseCacheSize } from './options.ts';
-import { runWithProgress } from './run.ts';
+import { runWithProgress } from './named-media.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from './terminal/progress.ts';
 

@@ -47,7 +47,7 @@ async function printTopic(
       command.outputHelp();
       return;
     }
-    throw new UsageError('usage.unknown-topic', `there is no guide and no command "${topic}"`, {
+    throw new UsageError('usage.unknown-topic', `unknown guide or command "${topic}"`, {
       hint:
         suggestName(
           topic,
@@ -114,7 +114,7 @@ type CodeRow = {
   readonly whatToDo: string;
 };
 
-/** Registers `sealift explain CODE`: exit code 2 if there is no such code. */
+/** Registers `sealift explain CODE`; an unknown code is a usage error. */
 export function registerExplain(program: Command, host: CliHost): void {
   program
     .command('explain')
@@ -188,7 +188,7 @@ function refuseCode(code: string, rows: readonly CodeRow[]): never {
     code,
     rows.map((row) => row.code),
   ).slice(0, MOST_NEAR);
-  throw new UsageError('usage.unknown-code', `there is no error code "${code}"`, {
+  throw new UsageError('usage.unknown-code', `unknown error code "${code}"`, {
     hint:
       near.length === 0
         ? 'list all codes with "sealift help troubleshooting"'

@@ -31,7 +31,7 @@ import {
   addFromOption,
 } from './build-upgrade-iso.ts';
 import type { CliHost } from './host.ts';
-import { addLockFileOptions, refuseLockInFront, createLockKeyOption } from './options.ts';
+import { addLockFileOptions, refuseLockInFront, createLockKeyOption } from './lock-options.ts';
 import {
   addLiveOptions,
   findConfigArgument,

@@ -2,8 +2,6 @@ import { ConfigError } from '../base/errors.ts';
 
 /* Owns what the environment may tell Node itself: settings that would weaken a promise of the program. */
 
-const TLS_SWITCH = 'NODE_TLS_REJECT_UNAUTHORIZED';
-
 /** Options of NODE_OPTIONS that ask for less than is promised; all connections have settings of their own. */
 const IGNORED: readonly (readonly [option: RegExp, promise: string])[] = [
   [/^--tls-(?:min|max)-v/, 'TLS 1.2 and 1.3 are spoken, and nothing else'],
@@ -23,11 +21,10 @@ const LOADS = /^(?:-r|--require|--import|--loader|--experimental-loader)$/;
  */
 export function overrideNodeSettings(env: NodeJS.ProcessEnv): readonly string[] {
   const warnings: string[] = [];
-  if (env[TLS_SWITCH] === '0') {
-    // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- the environment has no other way
-    delete env[TLS_SWITCH];
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
+    delete env['NODE_TLS_REJECT_UNAUTHORIZED'];
     warnings.push(
-      `${TLS_SWITCH}=0 is ignored: certificates are always verified; build.insecureRegistries names exceptions`,
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: certificates are always verified; build.insecureRegistries names exceptions',
     );
   }
   for (const option of listOptions(env['NODE_OPTIONS'] ?? '')) {

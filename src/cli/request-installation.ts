@@ -13,7 +13,7 @@ import { checkInstallation } from '../stages/installation-iso.ts';
 import type { InstallationIsoRequest } from '../stages/request.ts';
 import type { CliHost } from './host.ts';
 import { DEFAULT_CONCURRENCY } from '../config/build-shape.ts';
-import { listLockInputs, readLockUse, type LockOptions } from './options.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './lock-options.ts';
 import { readSignatureGate } from './request-signatures.ts';
 import { readGraphUrl, readEpoch, readIsoPlace, readSaved, type BuildOptions } from './request.ts';
 

@@ -5,7 +5,8 @@ import { outputKindOf } from '../outputs/place.ts';
 import { type UpgradeIsoRequest, UPGRADE_ISO_RULES } from '../stages/request.ts';
 import { heldBy } from '../stages/resolved/use.ts';
 import type { CliHost } from './host.ts';
-import { listLockInputs, type LockOptions, readLockUse, refuseOption } from './options.ts';
+import { refuseOption } from './options.ts';
+import { listLockInputs, type LockOptions, readLockUse } from './lock-options.ts';
 import { readSignatureGate } from './request-signatures.ts';
 import {
   type BuildOptions,

@@ -31,7 +31,7 @@ import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
 import { planNetworks } from './networks.ts';
 import { readSignatureGate, type SignatureOptions } from './request-signatures.ts';
-import { listLockInputs, readLockUse, type LockOptions } from './options.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './lock-options.ts';
 
 /*
  * This file owns how options, configuration and environment become the request of a live ISO, and what the

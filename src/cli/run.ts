@@ -3,16 +3,12 @@ import { resolve } from 'node:path';
 import { hasFile } from '../base/disk/files.ts';
 import { UsageError } from '../base/errors.ts';
 import { isObject, withoutUndefined } from '../base/lists.ts';
-import type { RandomAccess } from '../base/random-access.ts';
 import { pruneCache } from '../base/store/keep.ts';
 import { findNearestName } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
-import type { EventListener } from '../engine/index.ts';
-import type { IsoImage } from '../iso/index.ts';
-import { isOurs, useMedium, useSource } from '../media/open.ts';
+import { isOurs } from '../media/open.ts';
 import { checkHere, claimHere } from '../outputs/output.ts';
 import type { IsoPlace } from '../outputs/place.ts';
-import { isElsewhere } from '../outputs/read/open.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
 import { listConfidential } from '../stages/live-iso.ts';
 import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
@@ -35,14 +31,10 @@ import {
 import { addSignatureOptions } from './request-signatures.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './request.ts';
 import { requireAllowedBuild } from './secrets-elsewhere.ts';
-import { OUTPUT_STAGES } from './terminal/continuation.ts';
 import { type OutputFormat, createOutputOption } from './terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from './terminal/progress.ts';
 
-/*
- * This file owns how commands run their work: recipes with their tools, other work with progress,
- * and media as the command line names them.
- */
+/* This file owns how commands run recipes: with their tools, progress, and the options that they share. */
 
 /** Options of every command that plans or builds an ISO. */
 export type RecipeOptions = {
@@ -268,87 +260,3 @@ export function refuseOverlays(names: ConfigNames, set: readonly string[] = []):
     hint: 'name one file, without --set',
   });
 }
-
-export type Watched = {
-  readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number) => void;
-  readonly warn: (message: string) => void;
-  readonly emit: EventListener;
-};
-
-type WatchedStage = {
-  readonly stage: string;
-  readonly logFormat: LogFormat;
-  readonly host: CliHost;
-  /** Describes the rest of an interrupted run, if it is not the amount that progress counts. */
-  readonly describeLeft?: () => string | undefined;
-};
-
-/** Shows work that is not a stage of a build as a stage with this name. */
-export async function runWithProgress<Result>(
-  { stage, logFormat, host, describeLeft }: WatchedStage,
-  work: (watched: Watched) => Promise<Result>,
-): Promise<Result> {
-  const { listener, close } = createProgress(host, logFormat);
-  const started = host.now();
-  if (describeLeft || OUTPUT_STAGES.has(stage)) host.continuation?.begin(describeLeft);
-  listener({ type: 'stage-started', stage });
-  try {
-    const result = await work({
-      signal: host.signal,
-      onProgress(bytes, total) {
-        listener({ type: 'stage-progress', stage, bytes, ...withoutUndefined({ total }) });
-      },
-      emit: listener,
-      warn(message) {
-        listener({ type: 'warning', message });
-      },
-    });
-    host.continuation?.end();
-    listener({ type: 'stage-done', stage, milliseconds: host.now() - started });
-    return result;
-  } finally {
-    close();
-  }
-}
-
-/** Description of the argument `<iso>` of every command that opens media by `useNamed`. */
-export const ISO_ARGUMENT = 'ISO: a file, a block device, or an https://, oci:// or s3:// address';
-
-/**
- * Opens a medium as the command line names it, works with it, and closes it; `name` may be
- * printed.
- */
-export async function useNamed<Result>(
-  text: string,
-  host: CliHost,
-  work: (source: RandomAccess, name: string) => Promise<Result>,
-): Promise<Result> {
-  const { listener, close } = createProgress(host, 'plain');
-  try {
-    return await useWatched(text, { ...host, emit: listener }, work);
-  } finally {
-    close();
-  }
-}
-
-/**
- * Opens an ISO image as the command line names it, works with it, and closes it; `name` may be
- * printed.
- */
-export const useIso = <Result>(
-  text: string,
-  host: CliHost,
-  work: (iso: IsoImage, name: string) => Promise<Result>,
-): Promise<Result> =>
-  useNamed(text, host, (source, name) => useMedium(source, (iso) => work(iso, name)));
-
-/** Opens a medium inside `runWithProgress`, works with it, and closes it; `name` may be printed. */
-export const useWatched = <Result>(
-  text: string,
-  host: CliHost & Pick<Watched, 'emit'>,
-  work: (source: RandomAccess, name: string) => Promise<Result>,
-): Promise<Result> =>
-  useSource(text, { ...placesOf(host), signal: host.signal, emit: host.emit }, (source) =>
-    work(source, isElsewhere(text) ? source.path : text),
-  );

@@ -7,7 +7,8 @@ import { type Explanation, type ExplainedImage, explainMedium } from '../media/e
 import { explainImage, listResources } from '../stages/show.ts';
 import type { CliHost } from './host.ts';
 import { createConfigArgument } from './options.ts';
-import { ISO_ARGUMENT, useIso, addLiveOptions, runLive, type LiveCommandOptions } from './run.ts';
+import { addLiveOptions, runLive, type LiveCommandOptions } from './run.ts';
+import { ISO_ARGUMENT, useIso } from './named-media.ts';
 import { writeTexts } from './terminal/log.ts';
 import { writeFormatted, createForceOption } from './terminal/output.ts';
 

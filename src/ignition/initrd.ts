@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream';
 import { crc32, gzipSync, inflateRawSync, type InputType } from 'node:zlib';
 import { createBudget, type Budget, explainDecodeError } from '../base/decode/limits.ts';
-import { createByteReader, decodeInThread, unzstdFrame } from '../base/decode/threads.ts';
+import { decodeInThread } from '../base/decode/threads.ts';
+import { unzstdFrame } from '../base/decode/zstd.ts';
+import { createByteReader } from '../base/decode/byte-reader.ts';
 import { isErrno, IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 

@@ -4,7 +4,7 @@ import { writeNewFile } from '../base/disk/open-file.ts';
 import { useTemporaryFolder } from '../base/disk/temporary.ts';
 import { ToolError } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
-import { runProcess } from '../base/process.ts';
+import { findVersion, runProcess } from '../base/process.ts';
 import { toPrintable } from '../base/text/words.ts';
 import type { IgnitionConfig, Unit } from './schema.ts';
 import type { UnitFault } from './units.ts';
@@ -34,21 +34,14 @@ export async function findUnitJudge({
   readonly signal: AbortSignal;
 }): Promise<UnitJudge | undefined> {
   const { PATH } = env;
-  if (PATH === undefined) return undefined;
-  try {
-    const options = { env: { PATH }, timeout: TIMEOUT_MS, signal };
-    const { stdout } = await runProcess('systemd-analyze', ['--version'], options);
-    const version = /^systemd (\d+)/.exec(stdout)?.[1];
-    // 250 is the first that can leave out other units.
-    if (Number(version ?? 0) < 250) return undefined;
-    return {
-      name: `systemd-analyze ${version ?? ''}`,
-      judge: (config, signal) => verify(config, { PATH, signal }),
-    };
-  } catch (error) {
-    if (error instanceof ToolError) return undefined; // systemd-analyze does not exist, or cannot run here
-    throw error;
-  }
+  const printed = await findVersion('systemd-analyze', { PATH, signal });
+  const version = /^systemd (\d+)/.exec(printed ?? '')?.[1] ?? '0';
+  // 250 is the first that can leave out other units.
+  if (PATH === undefined || Number(version) < 250) return undefined;
+  return {
+    name: `systemd-analyze ${version}`,
+    judge: (config, signal) => verify(config, { PATH, signal }),
+  };
 }
 
 /** systemd.unit(5): the characters, types and length of a name, which becomes a file here. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { writeNewFile } from '../base/disk/open-file.ts';
 import { ToolError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
-import { runProcess } from '../base/process.ts';
+import { findVersion, runProcess } from '../base/process.ts';
 import { parse } from '../shape/parse-text.ts';
 import type { Keyfile } from './keyfile.ts';
 
@@ -40,13 +40,8 @@ export async function findNetworkTool({
   readonly signal: AbortSignal;
 }): Promise<NetworkTool | undefined> {
   const { PATH } = env;
-  if (PATH === undefined) return undefined;
-  try {
-    await runProcess('nmstatectl', ['--version'], { env: { PATH }, timeout: TIMEOUT_MS, signal });
-  } catch (error) {
-    if (error instanceof ToolError) return undefined; // nmstatectl does not exist, or cannot run here
-    throw error;
-  }
+  const version = await findVersion('nmstatectl', { PATH, signal });
+  if (PATH === undefined || version === undefined) return undefined;
   return { makeProfiles: (networkConfig, signal) => generate(networkConfig, { PATH, signal }) };
 }
 

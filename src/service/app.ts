@@ -10,10 +10,10 @@ import {
   answerInTurn,
   prepareDrain,
   type Drain,
-  type KeyPair,
   boundConnections,
   HTTP_RULES,
 } from '../base/http/server.ts';
+import type { KeyPair } from '../base/http/key-pair.ts';
 import { TLS_RULES } from '../base/http/tls.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';

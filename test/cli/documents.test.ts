@@ -57,7 +57,7 @@ describe('sealift help', () => {
     const { stderr, exitCode } = await run('help', 'upgade');
     expect(exitCode).toBe(2);
     expect(stderr).toBe(
-      'error: there is no guide and no command "upgade" [usage.unknown-topic]\n  hint: did you mean "upgrade"?\n',
+      'error: unknown guide or command "upgade" [usage.unknown-topic]\n  hint: did you mean "upgrade"?\n',
     );
   });
 
@@ -126,7 +126,7 @@ describe('sealift explain', () => {
   ])('ends with 2 for the unknown code %s, and names near ones', async (code, hint) => {
     const { stderr, exitCode } = await run('explain', code);
     expect(exitCode).toBe(2);
-    expect(stderr).toContain(`there is no error code "${code}" [usage.unknown-code]`);
+    expect(stderr).toContain(`unknown error code "${code}" [usage.unknown-code]`);
     expect(stderr).toMatch(hint);
   });
 

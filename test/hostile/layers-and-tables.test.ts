@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeInThread } from '../../src/base/decode/threads.ts';
-import { unzstd } from '../../src/base/decode/threads.ts';
+import { unzstd } from '../../src/base/decode/zstd.ts';
 import { readCsvTable, readYamlTable } from '../../src/table/index.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
 import { parseObject, scanObject, startScan } from '../../src/fbc/read/json.ts';

@@ -6,13 +6,12 @@ import { formatReadableJson } from '../../base/text/json.ts';
 import { formatSize, toPrintable, toPrintableLines } from '../../base/text/words.ts';
 import type { ConfigIso } from '../../sites/config-iso.ts';
 import { DROP_IN_NAME } from '../../sites/state/generations.ts';
+import { listGenerations, type ListedGeneration } from '../../stages/report/sites.ts';
 import {
   showConfigIso,
   diffConfigIsos,
   type ConfigIsoDifference,
-  listGenerations,
-  type ListedGeneration,
-} from '../../stages/report/sites.ts';
+} from '../../stages/report/config-iso-diff.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { resolveGiven } from './request.ts';

@@ -23,7 +23,7 @@ import {
   addSeedOptions,
   createWaitOption,
 } from '../options.ts';
-import { runWithProgress } from '../run.ts';
+import { runWithProgress } from '../named-media.ts';
 import { createSecretsOption, requireAllowed } from '../secrets-elsewhere.ts';
 import {
   createOutputOption,

@@ -24,7 +24,7 @@ import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { planNetworks } from '../networks.ts';
 import { createWaitOption } from '../options.ts';
-import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
+import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../named-media.ts';
 import { BEGIN_AGAIN, sayAgain } from '../terminal/continuation.ts';
 import {
   createOutputOption,

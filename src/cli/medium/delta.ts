@@ -23,7 +23,7 @@ import { claimFile } from '../../outputs/file/claim.ts';
 import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption, refuseOption } from '../options.ts';
-import { runWithProgress } from '../run.ts';
+import { runWithProgress } from '../named-media.ts';
 import { sayAgain } from '../terminal/continuation.ts';
 import {
   writeFormatted,

@@ -18,7 +18,7 @@ import {
   readSignatureGate,
   type SignatureOptions,
 } from '../request-signatures.ts';
-import { runWithProgress, ISO_ARGUMENT, useNamed, useWatched } from '../run.ts';
+import { runWithProgress, ISO_ARGUMENT, useNamed, useWatched } from '../named-media.ts';
 import {
   createForceOption,
   createOutputOption,

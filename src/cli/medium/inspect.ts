@@ -6,7 +6,7 @@ import { describeDelta } from '../../media/delta/describe.ts';
 import { inspectIso } from '../../media/inspect.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
 import type { CliHost } from '../host.ts';
-import { ISO_ARGUMENT, useNamed, useIso } from '../run.ts';
+import { ISO_ARGUMENT, useNamed, useIso } from '../named-media.ts';
 import {
   createOutputOption,
   writeFormatted,

@@ -6,7 +6,7 @@ import { rehearse } from '../../media/rehearse/rehearse.ts';
 import type { Step } from '../../media/rehearse/step.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
-import { runWithProgress, useWatched } from '../run.ts';
+import { runWithProgress, useWatched } from '../named-media.ts';
 import type { LogFormat } from '../terminal/progress.ts';
 import { formatDay, refuseFailing } from './rehearse.ts';
 

@@ -18,7 +18,7 @@ import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '../options.ts';
 import { requireFromVersion } from '../request-upgrade.ts';
 import { requireReferences } from '../request-installation.ts';
-import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../run.ts';
+import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../named-media.ts';
 import { readPlannedHosts } from '../../sites/planned-hosts.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { formatMarkdownReport, type Table } from '../terminal/report.ts';

@@ -19,7 +19,7 @@ import { parseReference, type Reference } from '../../registry/index.ts';
 import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { addTo, createWaitOption } from '../options.ts';
-import { runWithProgress, type Watched } from '../run.ts';
+import { runWithProgress, type Watched } from '../named-media.ts';
 import { sayAgain } from '../terminal/continuation.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';

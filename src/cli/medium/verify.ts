@@ -22,7 +22,7 @@ import { type FolderVerification, verifySites } from '../../media/verify-sites.t
 import { isElsewhere } from '../../outputs/read/open.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { parseWhole } from '../options.ts';
-import { ISO_ARGUMENT, useWatched, runWithProgress } from '../run.ts';
+import { ISO_ARGUMENT, useWatched, runWithProgress } from '../named-media.ts';
 import {
   createOutputOption,
   writeFormatted,

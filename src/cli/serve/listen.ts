@@ -12,7 +12,7 @@ import {
   SealiftError,
 } from '../../base/errors.ts';
 import { kindOfAddress } from '../../base/http/address.ts';
-import { checkKeyPair, type KeyPair } from '../../base/http/server.ts';
+import { checkKeyPair, type KeyPair } from '../../base/http/key-pair.ts';
 import { waitFor, startTimer, type Timer } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 import { requireTrustedFile } from './trusted-file.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { AddressInfo } from 'node:net';
 import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
-import type { KeyPair } from '../../base/http/server.ts';
+import type { KeyPair } from '../../base/http/key-pair.ts';
 import { redact } from '../../base/text/redact.ts';
 import { toPrintable } from '../../base/text/words.ts';
 import type { IsoImage } from '../../iso/index.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../registry/index.ts';
 import type { CliHost } from '../host.ts';
 import { parseWhole } from '../options.ts';
-import { ISO_ARGUMENT, useIso } from '../run.ts';
+import { ISO_ARGUMENT, useIso } from '../named-media.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { isThisMachine, listen, readTls, type ListenRefusals, waitForEnd } from './listen.ts';

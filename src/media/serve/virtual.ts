@@ -1,5 +1,5 @@
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
-import type { Served } from '../../base/http/serve-bytes.ts';
+import type { Served } from '../../base/http/plan-answer.ts';
 import { findFirst, maxOf } from '../../base/lists.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import type { PackedOverlay, PackedPart } from './overlay.ts';

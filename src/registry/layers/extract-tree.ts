@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { nameAside } from '../../base/disk/aside.ts';
 import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
-import { createFile } from '../../base/disk/open-file.ts';
 import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
 import {
   addEntry,
@@ -14,35 +13,21 @@ import {
   createFileFinder,
   type Changesets,
 } from './changeset.ts';
-import { refuseManyLayers, type ExtractOptions, type Place } from './read.ts';
-import { joinPath, normaliseName, openLayer, type Entry, type Layer } from './stream.ts';
-
-/*
- * Over 300 lines: extraction is one walk over the layers, and its steps share the state of that walk.
- */
-
-export type ExtractTreeOptions = ExtractOptions & {
-  /** Bytes that all files may have together, read or written; default 4 GiB. */
-  readonly limit?: number;
-  /** True if a layer may have or hide anything at or below the directory; default: each may. */
-  readonly mayTouch?: (layer: Layer) => boolean;
-};
+import { refuseManyLayers, type Place } from './read.ts';
+import { joinPath, normaliseName, openLayer, type Layer } from './stream.ts';
+import {
+  type ExtractTreeOptions,
+  type StagedFiles,
+  createStage,
+  refuseBomb,
+  refuseLongName,
+} from './staged-files.ts';
 
 export type ExtractedTree = {
   readonly files: number;
   /** Bytes of all files together. */
   readonly size: number;
 };
-
-const DEFAULT_LIMIT = 4 * 1024 ** 3;
-
-/** Each file is synced to the disk; the catalogs of whole products have a few thousand. */
-const MAX_FILES = 100_000;
-
-/** NAME_MAX of Linux, bytes. */
-const MAX_NAME_SIZE = 255;
-
-const WRITE_SIZE = 1 << 20;
 
 /**
  * Writes every regular file below a directory of the flattened image (`configs`, '' for all of it) to
@@ -92,38 +77,7 @@ export async function extractTree(
   }
 }
 
-type Staged = { readonly path: string; readonly size: number };
-
-/** Staged files by layer and path, under names of our own: two layers may have the same name. */
-type Stage = {
-  readonly add: (place: Place, entry: Entry) => Promise<void>;
-  readonly get: (place: Place) => Staged | undefined;
-};
-
-function createStage(directory: string, options: ExtractTreeOptions): Stage {
-  const staged = new Map<string, Staged>();
-  const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
-  let total = 0;
-  let count = 0;
-  return {
-    async add(place, entry) {
-      const { size } = entry.header;
-      total += size;
-      refuseBomb(total, place.path, options);
-      if (count >= MAX_FILES) throw tooMany();
-      const key = keyOf(place);
-      const earlier = staged.get(key);
-      if (earlier) await rm(earlier.path);
-      const path = join(directory, String(count++));
-      await writeBody(entry, path);
-      staged.set(key, { path, size });
-      options.onProgress?.(total);
-    },
-    get: (place) => staged.get(keyOf(place)),
-  };
-}
-
-type Staging = { readonly stage: Stage; readonly signal: AbortSignal };
+type Staging = { readonly stage: StagedFiles; readonly signal: AbortSignal };
 
 /** An image's layers for one directory, as far as read. */
 type Stack = {
@@ -231,7 +185,7 @@ async function stageLayer(
 }
 
 type Assembly = ExtractTreeOptions & {
-  readonly stage: Stage;
+  readonly stage: StagedFiles;
   readonly root: string;
   readonly tree: string;
 };
@@ -256,26 +210,6 @@ async function assemble(
   return { files: places.size, size };
 }
 
-async function writeBody(entry: Entry, path: string): Promise<void> {
-  const file = await createFile(path, 0o644);
-  try {
-    let chunks: Buffer[] = [];
-    let gathered = 0;
-    for await (const chunk of entry.body) {
-      chunks.push(chunk);
-      gathered += chunk.length;
-      if (gathered < WRITE_SIZE) continue;
-      await file.appendFile(Buffer.concat(chunks));
-      chunks = [];
-      gathered = 0;
-    }
-    await file.appendFile(Buffer.concat(chunks));
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
 /** Makes the names of a whole tree durable; the files are already. */
 async function syncTree(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
@@ -295,32 +229,6 @@ async function moveTo(tree: string, output: string): Promise<void> {
 
 const isBelow = (path: string, root: string): boolean =>
   root === '' ? path !== '' : path.startsWith(joinPath(root, ''));
-
-function refuseBomb(total: number, path: string, { limit = DEFAULT_LIMIT }: ExtractTreeOptions) {
-  if (total <= limit) return;
-  throw new IntegrityError(
-    'layer.tree-too-large',
-    `image files up to "${path}" take ${total} bytes, but only ${limit} may be unpacked`,
-    { expected: `at most ${limit} bytes`, found: `${total} bytes` },
-  );
-}
-
-const tooMany = (): IntegrityError =>
-  new IntegrityError('layer.tree-too-large', `image has more than ${MAX_FILES} files to unpack`, {
-    expected: `at most ${MAX_FILES} files`,
-    found: 'more',
-  });
-
-function refuseLongName(path: string): void {
-  const name = path.split('/').find((one) => Buffer.byteLength(one) > MAX_NAME_SIZE);
-  if (name === undefined) return;
-  const size = Buffer.byteLength(name);
-  throw new IntegrityError(
-    'layer.name-too-long',
-    `image file "${path.slice(0, 200)}" has a name of ${size} bytes, but only ${MAX_NAME_SIZE} are possible`,
-    { expected: `at most ${MAX_NAME_SIZE} bytes`, found: `${size} bytes` },
-  );
-}
 
 const missing = (root: string): IntegrityError =>
   new IntegrityError('layer.directory-missing', `image has no directory "${root}"`, {

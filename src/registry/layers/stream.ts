@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header, pack, type Pack } from 'tar-stream';
 import { explainDecodeError, createExpansionGuard, requireSize } from '../../base/decode/limits.ts';
-import { unzstd } from '../../base/decode/threads.ts';
+import { unzstd } from '../../base/decode/zstd.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Descriptor } from '../manifest.ts';
 

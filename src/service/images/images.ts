@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { sweepDirectory } from '../../base/disk/aside.ts';
 import { isErrno, ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
-import type { Served } from '../../base/http/serve-bytes.ts';
+import type { Served } from '../../base/http/plan-answer.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
 import { parseResolved } from '../../ignition/index.ts';
 import type { IsoImage } from '../../iso/index.ts';

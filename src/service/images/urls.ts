@@ -1,5 +1,6 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import { serveBytes, type Served, type ServeOptions } from '../../base/http/serve-bytes.ts';
+import type { Served, ServeOptions } from '../../base/http/plan-answer.ts';
+import { serveBytes } from '../../base/http/serve-bytes.ts';
 import type { AuthType } from '../auth/identity.ts';
 import { findCluster } from '../clusters.ts';
 import type { Exchange, Service } from '../context.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DecodeError } from '../../../src/base/decode/limits.ts';
-import { unzstd } from '../../../src/base/decode/threads.ts';
+import { unzstd } from '../../../src/base/decode/zstd.ts';
 import { runs } from '../../support/properties.ts';
 import { requireTool } from '../../support/tools.ts';
 

@@ -13,7 +13,7 @@ import { openRandomAccess } from '../../../src/base/random-access.ts';
 import { packOverlay, parsePackedOverlay } from '../../../src/media/serve/overlay.ts';
 import { answerInTurn } from '../../../src/base/http/server.ts';
 import { serveBytes, type ServedEntry } from '../../../src/base/http/serve-bytes.ts';
-import type { Served } from '../../../src/base/http/serve-bytes.ts';
+import type { Served } from '../../../src/base/http/plan-answer.ts';
 import { createVirtualIso } from '../../../src/media/serve/virtual.ts';
 import { freePort } from '../../support/local-http.ts';
 import { startNginx, type Nginx } from '../../support/nginx.ts';

@@ -2,7 +2,7 @@ import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import type { ConfigIso } from '../../../src/sites/config-iso.ts';
-import type { ConfigIsoDifference } from '../../../src/stages/report/sites.ts';
+import type { ConfigIsoDifference } from '../../../src/stages/report/config-iso-diff.ts';
 import {
   PASSWORD,
   createConfigIsoWorld,
