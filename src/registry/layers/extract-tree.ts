@@ -19,7 +19,7 @@ import {
   type ExtractTreeOptions,
   type StagedFiles,
   createStage,
-  refuseBomb,
+  refuseLargeTree,
   refuseLongName,
 } from './staged-files.ts';
 
@@ -200,7 +200,7 @@ async function assemble(
     const staged = stage.get(place);
     if (staged === undefined) throw new Error(`file ${place.path} was found, but not unpacked`);
     size += staged.size;
-    refuseBomb(size, path, options);
+    refuseLargeTree(size, path, options);
     const below = root === '' ? path : path.slice(root.length + 1);
     refuseLongName(below);
     const target = join(tree, below);

@@ -40,7 +40,7 @@ export function createStage(directory: string, options: ExtractTreeOptions): Sta
     async add(place, entry) {
       const { size } = entry.header;
       total += size;
-      refuseBomb(total, place.path, options);
+      refuseLargeTree(total, place.path, options);
       if (count >= MAX_FILES) throw tooMany();
       const key = keyOf(place);
       const earlier = staged.get(key);
@@ -74,7 +74,7 @@ async function writeBody(entry: Entry, path: string): Promise<void> {
   }
 }
 
-export function refuseBomb(
+export function refuseLargeTree(
   total: number,
   path: string,
   { limit = DEFAULT_LIMIT }: ExtractTreeOptions,
