@@ -80,7 +80,11 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
     signal: host.signal,
     ...(request.saved && { pinned: pinsOf(request.saved, request.lock) }),
     ...(request.lock && { drawn: drawnFor(request.lock) }),
-    ...withoutUndefined({ reuses: request.reuses, wait: options.wait }),
+    ...withoutUndefined({
+      reuses: request.reuses,
+      wait: options.wait,
+      environment: host.environment,
+    }),
     emit: progress.listener,
   });
   try {
@@ -96,7 +100,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   }
 }
 
-/** A report with the warnings about the environment, if there are any; a list stays as it is. */
+/** A plan or report with the warnings about the environment, if there are any; a list stays as it is. */
 const withEnvironment = <Result>(result: Result, { environment = [] }: CliHost): Result =>
   environment.length === 0 || !isObject(result) ? result : { ...result, environment };
 

@@ -88,7 +88,11 @@ export async function buildIso<
     const prepared = await prepare(request, tools);
     await beside?.claim(request, prepared);
     const { layout, tags, lock, space } = prepared;
-    const report = describe(request, prepared);
+    const { environment } = tools;
+    const report = {
+      ...describe(request, prepared),
+      ...(environment.length > 0 && { environment }),
+    };
     const made = await tools.engine.run(pourAndSeal, {
       ...(await pour(request, prepared)),
       place: placeOf(request),

@@ -198,6 +198,8 @@ export type BuildTools = {
   /** Digest of the running program. */
   readonly program: Digest;
   readonly emit: EventListener;
+  /** Warnings about the environment of the program, which reports repeat. */
+  readonly environment: readonly string[];
   /** Conditions under which the right to write an output is taken. */
   readonly lease: LeaseOptions;
   readonly close: () => Promise<void>;
@@ -242,6 +244,8 @@ export type ToolsOptions = RegistryAccessOptions & {
   /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
+  /** Warnings about the environment of the program. */
+  readonly environment?: readonly string[];
   /** True if another run that writes the same output is waited for. */
   readonly wait?: boolean;
 };
@@ -310,6 +314,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     program,
     workDir,
     emit,
+    environment: options.environment ?? [],
     lease: leaseOptionsOf(options),
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
