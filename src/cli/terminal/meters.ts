@@ -202,12 +202,14 @@ type Piece = { readonly text: string; readonly drop: number };
 function listPieces({ bytes, total, note, ...measured }: MeasuredProgress): readonly Piece[] {
   // A stage that counts something other than bytes puts it in its note.
   const isCounted = bytes > 0 || total !== undefined;
+  // A small file is there before any rate is measured.
+  const isOver = measured.rate === undefined && bytes === total;
   return [
     ...(isCounted ? [{ text: formatAmount(bytes, total), drop: 2 }] : []),
     ...(total === undefined || total === 0
       ? []
       : [{ text: `${percentOf(bytes, total)} %`, drop: 0 }]),
-    ...(isCounted ? formatRates(measured).map((text) => ({ text, drop: 0 })) : []),
+    ...(isCounted && !isOver ? formatRates(measured).map((text) => ({ text, drop: 0 })) : []),
     ...(note === undefined ? [] : [{ text: note, drop: isCounted ? 1 : 0 }]),
   ];
 }

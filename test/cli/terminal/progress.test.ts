@@ -172,6 +172,7 @@ describe('progress', () => {
   test('never shows a stage as complete before its end', () => {
     const rate = { now: 1, steady: 1 };
     expect(formatProgress({ bytes: 1000, total: 1000, rate })).toContain(' 99 %,');
+    expect(formatProgress({ bytes: 238, total: 238 })).toBe('238 B of 238 B, 99 %');
     expect(formatLine('pour', { bytes: 10, total: 10, rate }, 80)).toContain('[===========>]');
   });
 
