@@ -20,7 +20,11 @@ import type { DamagedExtent } from '../verify-extents.ts';
 
 /* Repairs of single extents from verified copies: a local file, or the registries of the images. */
 
-export type Run = { readonly offset: number; readonly size: number; readonly digest: Digest };
+export type DamagedRun = {
+  readonly offset: number;
+  readonly size: number;
+  readonly digest: Digest;
+};
 
 /** File under repair. */
 export type OpenTarget = {
@@ -60,7 +64,7 @@ export type RunReader = (piece: Buffer, at: number) => Promise<boolean>;
  */
 export async function copyVerified(
   target: OpenTarget,
-  run: Run,
+  run: DamagedRun,
   { read: readSource, signal }: { readonly read: RunReader; readonly signal: AbortSignal },
 ): Promise<Copied | undefined> {
   const pieces = await digestPieces(readSource, run, signal);
@@ -86,7 +90,7 @@ export async function copyVerified(
 /** Copies a run from a file, verified; undefined if the file does not match the digest. */
 export async function copyFromFile(
   target: OpenTarget,
-  run: Run,
+  run: DamagedRun,
   { from, signal }: { readonly from: FilePosition; readonly signal: AbortSignal },
 ): Promise<Copied | undefined> {
   const source = await openToRead(from.path);
@@ -100,7 +104,7 @@ export async function copyFromFile(
 
 async function digestPieces(
   read: RunReader,
-  { size, digest }: Run,
+  { size, digest }: DamagedRun,
   signal: AbortSignal,
 ): Promise<readonly Digest[] | undefined> {
   const hash = createHash('sha256');
@@ -225,7 +229,7 @@ async function listSources(
 
 type Staging = {
   readonly target: OpenTarget;
-  readonly run: Run;
+  readonly run: DamagedRun;
   readonly path: string;
   readonly signal: AbortSignal;
   readonly sources: readonly BlobSource[];
@@ -270,7 +274,7 @@ const PIECE = 1 << 20;
 /** Copies the remaining front of a truncated run: if it is valid, only the rest is fetched. */
 async function copyFront(
   { file }: OpenTarget,
-  { offset, size }: Run,
+  { offset, size }: DamagedRun,
   staged: ResumableFile,
 ): Promise<number> {
   let at = 0;

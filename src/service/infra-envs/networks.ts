@@ -4,7 +4,7 @@ import { sleep } from '../../base/wait.ts';
 import {
   compareHosts,
   type ComparedHost,
-  type Finding,
+  type NetworkFinding,
   formatFindings,
   type NetworkTool,
   planNetwork,
@@ -104,7 +104,7 @@ type CheckedHost = ComparedHost & {
 const unusable = (
   field: string,
   lineOf: CheckedHost['lineOf'],
-  problems: readonly Finding[],
+  problems: readonly NetworkFinding[],
 ): ApiFailure => {
   const hint = problems[0]?.hint === undefined ? '' : `; ${problems[0].hint}`;
   return refuse(field, `cannot be used: ${formatFindings(problems, lineOf).join('; ')}${hint}`);
