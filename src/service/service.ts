@@ -10,6 +10,7 @@ import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
+import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
 import { claimDataDirectory } from './state/data-directory.ts';
@@ -68,6 +69,8 @@ export async function openService(
     key,
     auth: createAuth(auth, host),
     urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime, now }),
+    shortUrls: createShortUrls(key.derive('short urls')),
+    urlLifetime: lifetime,
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
@@ -15,6 +14,7 @@ import {
   type Exchange,
   type Service,
 } from '../context.ts';
+import { createShortId } from '../images/short-url.ts';
 import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { toArchitecture, ApiFailure, notFound, requireUuid } from '../openapi.ts';
@@ -99,7 +99,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const time = toTime(service.now());
   const infraEnv: InfraEnv = {
     ...mergeSettings({}, params),
-    id: randomUUID(),
+    id: createShortId(),
     tenant: identity.tenant,
     revision: 1,
     name: params.name ?? '',
