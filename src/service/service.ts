@@ -68,9 +68,7 @@ export async function openService(
   const service = {
     key,
     auth: createAuth(auth, host),
-    urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime, now }),
-    shortUrls: createShortUrls(key.derive('short urls')),
-    urlLifetime: lifetime,
+    ...createUrls(key, { lifetime, now }),
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
@@ -122,6 +120,12 @@ export async function openService(
     },
   };
 }
+
+const createUrls = (key: ServiceKey, options: Parameters<typeof createUrlTokens>[1]) => ({
+  urlTokens: createUrlTokens(key.derive('url tokens'), options),
+  shortUrls: createShortUrls(key.derive('short urls')),
+  urlLifetime: options.lifetime,
+});
 
 async function openState(
   { data, database, warn, host, ending: signal }: ServiceSettings,

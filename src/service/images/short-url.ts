@@ -10,17 +10,17 @@ import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
  *
  *     9 or 16   the InfraEnv: the first bytes of its id, or the whole id
  *     4         seconds since 2020 when the URL ends, big-endian; 0: never
- *     11        HMAC-SHA-256, truncated (RFC 2104 5), of everything that the URL stands for
+ *     11        HMAC-SHA-256, truncated (RFC 2104 5), of all members of its subject
  *
  * The code covers the whole digest of the ISO below, so that a URL never gives bytes of another ISO.
  */
 
-/** Image that a short URL stands for. */
+/** Image that a short URL is for. */
 export type ShortUrlSubject = {
   /** Id of the InfraEnv. */
   readonly id: string;
   readonly revision: number;
-  /** Digest of the ISO that is customised; absent while the store has none. */
+  /** Digest of the ISO that is customised; absent while the store has no such ISO. */
   readonly base?: Digest;
   /** Absent: the URL is for every host. */
   readonly host?: ShortUrlHost;

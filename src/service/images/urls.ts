@@ -113,7 +113,7 @@ export async function sendBytes(
  * sent during its second, in which another change may follow. If the URL names no revision, the ISO may be
  * replaced, and its own time counts as well.
  *
- * @returns undefined while there is none
+ * @returns undefined in that second
  */
 export function chooseLastModified(
   { now }: Pick<Service, 'now'>,
