@@ -118,7 +118,7 @@ export function redactUrl(url: URL | string): string {
   const parameters = [...copy.searchParams];
   // Written once: each change of `searchParams` writes the whole address again.
   if (parameters.some(([name]) => SECRET_QUERY.test(name))) {
-    const masked = parameters.map(([name, value]) => [
+    const masked = parameters.map(([name, value]): [string, string] => [
       name,
       SECRET_QUERY.test(name) ? MASK : value,
     ]);
