@@ -12,6 +12,7 @@ import {
   fillFile,
 } from '../../base/download/fill-file.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import { type FilePosition, type BlobSource, describeBlob } from '../../base/store/blob-source.ts';
 import type { Reference, RegistryClient } from '../../registry/index.ts';
 import { readImageContents } from '../contents.ts';
@@ -20,11 +21,7 @@ import type { DamagedExtent } from '../verify-extents.ts';
 
 /* Repairs of single extents from verified copies: a local file, or the registries of the images. */
 
-export type DamagedRun = {
-  readonly offset: number;
-  readonly size: number;
-  readonly digest: Digest;
-};
+export type DamagedRun = ByteRange & { readonly digest: Digest };
 
 /** File under repair. */
 export type OpenTarget = {
