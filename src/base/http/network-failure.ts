@@ -208,7 +208,8 @@ function explainProxyAnswer(host: string, failure: ProxyFailure, status: number)
   if (isPassingStatus(status)) {
     return new TransientError('proxy.unavailable', message, { host, found, hint: CHECK_PROXY });
   }
-  if (status === 407) {
+  // tinyproxy answers 401 to a wrong password.
+  if (status === 407 || status === 401) {
     return new RegistryError('proxy.unauthorized', message, {
       found,
       hint: adviseOnLogin(failure.login),
