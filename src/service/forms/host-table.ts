@@ -51,7 +51,7 @@ export async function readHostTable(service: Service, exchange: Exchange): Promi
 }
 
 /** Reads a table of hosts with a header row, in CSV or TSV. */
-export function readHosts(text: string): HostTable {
+function readHosts(text: string): HostTable {
   const columns: Record<string, string> = {};
   const unknown: string[] = [];
   const nameColumn = (written: string): string => {
