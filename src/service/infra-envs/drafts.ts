@@ -86,7 +86,9 @@ function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): Infra
     openshift_version: text('openshift_version'),
     ssh_authorized_key: text('ssh_authorized_key'),
     // Each of the two replaces the other.
-    additional_ntp_sources: isFilled(given.ntp_sources) ? undefined : text('additional_ntp_sources'),
+    additional_ntp_sources: isFilled(given.ntp_sources)
+      ? undefined
+      : text('additional_ntp_sources'),
     ntp_sources: isFilled(given.additional_ntp_sources) ? undefined : text('ntp_sources'),
     additional_trust_bundle: text('additional_trust_bundle'),
     rendezvous_ip: text('rendezvous_ip'),
