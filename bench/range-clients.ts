@@ -68,6 +68,9 @@ async function ask(client: Client): Promise<void> {
   let left: number | undefined;
   await new Promise<void>((resolve, reject) => {
     client.socket.once('error', reject);
+    client.socket.once('close', () => {
+      reject(new Error('the server closed the connection'));
+    });
     client.take = (piece) => {
       if (left === undefined) {
         times.push(performance.now() - began);
@@ -85,7 +88,7 @@ async function ask(client: Client): Promise<void> {
     const line = `bytes=${offset}-${offset + range - 1}`;
     client.socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nRange: ${line}\r\n\r\n`);
   });
-  client.socket.removeAllListeners('error');
+  client.socket.removeAllListeners('error').removeAllListeners('close');
 }
 
 async function run(): Promise<void> {

@@ -86,7 +86,7 @@ async function startJudge(
   const lines = [
     `daemon off; worker_processes 2; error_log stderr error; pid ${folder}/nginx-${port}.pid;`,
     'events { worker_connections 4096; }',
-    `http { access_log off; tcp_nopush off; ${directives}; ${temporary.join(' ')}`,
+    `http { access_log off; keepalive_requests 1000000000; tcp_nopush off; ${directives}; ${temporary.join(' ')}`,
     `server { listen 127.0.0.1:${port} reuseport; root ${folder}/isos; } }`,
   ];
   writeFileSync(join(folder, `nginx-${port}.conf`), lines.join('\n'));
