@@ -6,6 +6,8 @@ import { openPartCache } from '../base/store/part-cache.ts';
 import { findNetworkTool } from '../nmstate/index.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
+import { type BudgetLimits, createBudgets } from './budgets.ts';
+import type { ClientAddresses } from '../base/http/client-address.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
@@ -37,6 +39,9 @@ export type ServiceSettings = {
   readonly requiredRegistries?: readonly string[];
   /** Milliseconds that the URL of an image is valid, with authentication. */
   readonly urlLifetime: number;
+  /** Budgets of tenants and addresses; default: `BUDGET_LIMITS`. */
+  readonly budgets?: BudgetLimits;
+  readonly addresses?: ClientAddresses;
   readonly now: () => number;
   readonly onAnswer: (request: AnsweredRequest) => void;
   /** Folders with sealift's ISOs, and addresses of ISOs. */
@@ -73,6 +78,7 @@ export async function openService(
     isTls,
     isLocal: settings.isLocal ?? false,
     requiredRegistries: settings.requiredRegistries ?? [],
+    budgets: createBudgets(settings.budgets, settings.addresses),
     now,
     warn,
     ending: settings.ending,

@@ -173,7 +173,7 @@ describe('a connection to a served registry is closed', () => {
 
   it.each([
     ['when nothing moves on it', request('/v2/'), { idle: 200 }],
-    ['when it never sends a request', '', { idle: 200 }],
+    ['when it never sends a request', '', { head: 200 }],
   ])('%s', async (_, text, limits) => {
     const socket = connect(await startServer({ limits }), '127.0.0.1');
     sockets.push(socket);
@@ -184,7 +184,7 @@ describe('a connection to a served registry is closed', () => {
   });
 
   it('if there is no room for a new one and it has been idle for longest', async () => {
-    const port = await startServer({ limits: { connections: 2, stalled: 0 } });
+    const port = await startServer({ limits: { connections: 2, slow: 0 } });
     const [first, second] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
     sockets.push(first, second);
     const closed = once(first, 'close');

@@ -2,8 +2,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,10 +10,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { openRandomAccess } from '../../../src/base/random-access.ts';
 import { packOverlay, parsePackedOverlay } from '../../../src/media/serve/overlay.ts';
-import { answerInTurn } from '../../../src/base/http/server.ts';
 import { serveBytes, type ServedEntry } from '../../../src/base/http/serve-bytes.ts';
 import type { Served } from '../../../src/base/http/plan-answer.ts';
 import { createVirtualIso } from '../../../src/media/serve/virtual.ts';
+import { startLimitedServer } from '../../support/limited-server.ts';
 import { freePort } from '../../support/local-http.ts';
 import { startNginx, type Nginx } from '../../support/nginx.ts';
 import { requireTool } from '../../support/tools.ts';
@@ -35,7 +34,7 @@ const WHOLE = SIZE - 3 + 14;
 
 let directory: string;
 let nginx: Nginx;
-let server: Server;
+let server: Awaited<ReturnType<typeof startLimitedServer>>;
 let served: Served;
 let lastModified: Date;
 /** Of what was answered, by path. */
@@ -67,19 +66,14 @@ beforeAll(async () => {
     parsePackedOverlay(packOverlay(PARTS)),
   );
   const options = { filename: 'agent-ove.x86_64.iso', lastModified };
-  server = createServer(
-    answerInTurn((request, response) => {
-      void serveBytes({ request, response }, served, options).then((entry) => entries.push(entry));
-    }),
-  );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  server = await startLimitedServer({}, (request, response) => {
+    void serveBytes({ request, response }, served, options).then((entry) => entries.push(entry));
+  });
   urls.nginx = `http://127.0.0.1:${port}/made.iso`;
-  urls.sealift = `http://127.0.0.1:${(server.address() as AddressInfo).port}/made.iso`;
+  urls.sealift = `http://127.0.0.1:${server.port}/made.iso`;
 });
 afterAll(async () => {
   if (!hasJudges) return;
-  server.closeAllConnections();
   server.close();
   await nginx.kill();
   await rm(directory, { recursive: true, force: true });

@@ -1,0 +1,138 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+
+/* Owns which connections a server has room for, and which of them makes room. */
+
+/** A connection of a client. */
+export type Connection = {
+  /** Below TLS, if there is any. */
+  readonly socket: Socket;
+  /** Its address; undefined for a trusted proxy, whose connections have no limit of their own. */
+  readonly owner: string | undefined;
+  /** The request that is being answered. */
+  request?: IncomingMessage | undefined;
+  /** State of the last look: bytes that the client had taken, and since when. */
+  taken: number;
+  at: number;
+};
+
+/** Reason to refuse a request; its connection is closed. */
+export type ServerRefusal = { readonly status: 429 | 503; readonly message: string };
+
+export type RoomLimits = {
+  readonly connections: number;
+  /** Connections of one address. */
+  readonly each: number;
+  /** Milliseconds without progress, after which a connection may make room. */
+  readonly slow: number;
+};
+
+export type Room = {
+  /** Lets a connection in; another one may be closed for it. */
+  readonly enter: (connection: Connection) => ServerRefusal | undefined;
+  readonly leave: (connection: Connection) => void;
+  readonly begin: (connection: Connection, request: IncomingMessage) => void;
+  readonly finish: (connection: Connection) => void;
+};
+
+/**
+ * Creates the room of a server. If there are too many connections, one makes room: first the one that has been without a
+ * request for longest, then one whose client has taken or sent nothing for `slow`, then the oldest of the address that has
+ * most. An address that has its share makes room by one of its own that is without a request.
+ */
+export function createRoom({ connections: most, each, slow }: RoomLimits): Room {
+  const open = new Set<Connection>();
+  const idle = new Set<Connection>();
+  const owned = new Map<string, Set<Connection>>();
+  const findStalled = createFinder(open, slow);
+  const leave = (connection: Connection): void => {
+    open.delete(connection);
+    idle.delete(connection);
+    const own = owned.get(connection.owner ?? '');
+    own?.delete(connection);
+    if (own?.size === 0) owned.delete(connection.owner ?? '');
+  };
+  const findGreedy = (count: number): Connection | undefined => {
+    let largest: ReadonlySet<Connection> = new Set();
+    for (const own of owned.values()) if (own.size > largest.size) largest = own;
+    const [oldest] = largest;
+    return largest.size > count + 1 ? oldest : undefined;
+  };
+  /** Closes a connection for another one; false if there is none to close. */
+  const close = (connection: Connection | undefined): boolean => {
+    if (!connection) return false;
+    leave(connection);
+    connection.socket.destroy();
+    return true;
+  };
+  return {
+    leave,
+    enter(connection) {
+      const { owner } = connection;
+      const own = owner === undefined ? undefined : (owned.get(owner) ?? new Set<Connection>());
+      if (own && own.size >= each && !close([...own].find((one) => idle.has(one)))) {
+        return {
+          status: 429,
+          message: `this address has ${each} connections: it may not have more`,
+        };
+      }
+      if (open.size >= most) {
+        const [first = findStalled() ?? findGreedy(own?.size ?? 0)] = idle;
+        if (!close(first)) return { status: 503, message: `there are ${most} connections already` };
+      }
+      open.add(connection);
+      idle.add(connection);
+      if (own && owner !== undefined) owned.set(owner, own.add(connection));
+      return undefined;
+    },
+    begin(connection, request) {
+      idle.delete(connection);
+      connection.request = request;
+      connection.taken = countTaken(request.socket);
+      connection.at = performance.now();
+    },
+    finish(connection) {
+      connection.request = undefined;
+      if (open.has(connection)) idle.add(connection);
+    },
+  };
+}
+
+/** Bytes that the kernel has; bytes of a write in progress are not counted. */
+const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
+
+/** Milliseconds between two looks at all connections. */
+const LOOK_EVERY = 1000;
+
+/** Creates a search for a connection whose client makes no progress; it looks at all of them once a second at most. */
+function createFinder(open: ReadonlySet<Connection>, slow: number): () => Connection | undefined {
+  let lookedAt = -Infinity;
+  let stalled: Connection[] = [];
+  /** Bytes taken, if it is the client that is waited for. */
+  const readWaiting = ({ request }: Connection): number | undefined =>
+    request && (request.socket.writableLength > 0 || !request.complete)
+      ? countTaken(request.socket)
+      : undefined;
+  const look = (now: number): void => {
+    stalled = [];
+    for (const connection of open) {
+      const { request, taken } = connection;
+      if (!request) continue;
+      if (readWaiting(connection) !== taken) {
+        connection.taken = countTaken(request.socket);
+        connection.at = now;
+      } else if (now - connection.at >= slow) stalled.push(connection);
+    }
+  };
+  return () => {
+    const now = performance.now();
+    if (now - lookedAt >= Math.min(slow, LOOK_EVERY)) {
+      lookedAt = now;
+      look(now);
+    }
+    for (let next = stalled.shift(); next; next = stalled.shift()) {
+      if (open.has(next) && readWaiting(next) === next.taken) return next;
+    }
+    return undefined;
+  };
+}
