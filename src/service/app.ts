@@ -46,8 +46,8 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
     await next();
   });
   addProbes(app, service, metrics);
-  app.use(`${BASE_PATH}/*`, async (exchange, next) => {
-    service.budgets.countCall(exchange);
+  app.use(async (exchange, next) => {
+    if (exchange.req.path.startsWith(BASE_PATH)) service.budgets.countCall(exchange);
     await next();
   });
   app.get(`${BASE_PATH}/openapi.json`, (exchange) =>

@@ -46,10 +46,16 @@ const BURST = 10;
 /** Bytes of a body that cost as much as a call. */
 const UNIT = 16 << 10;
 
-export function createBudgets(
-  limits: BudgetLimits = BUDGET_LIMITS,
-  addresses: ClientAddresses = createClientAddresses(),
-): Budgets {
+export type BudgetSettings = {
+  /** Default: `BUDGET_LIMITS`. */
+  readonly budgets?: BudgetLimits;
+  readonly addresses?: ClientAddresses;
+};
+
+export function createBudgets({
+  budgets: limits = BUDGET_LIMITS,
+  addresses = createClientAddresses(),
+}: BudgetSettings): Budgets {
   const inFlight = createBudget({ each: limits.tenant, all: Infinity });
   const rate = createRate({ perSecond: limits.rate, burst: limits.rate * BURST });
   const tenants = new WeakMap<IncomingMessage, string>();

@@ -6,8 +6,7 @@ import { openPartCache } from '../base/store/part-cache.ts';
 import { findNetworkTool } from '../nmstate/index.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
-import { type BudgetLimits, createBudgets } from './budgets.ts';
-import type { ClientAddresses } from '../base/http/client-address.ts';
+import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
@@ -22,7 +21,7 @@ import { openReleases } from './store/releases.ts';
 
 /* Owns the start and the end of the service. */
 
-export type ServiceSettings = {
+export type ServiceSettings = BudgetSettings & {
   readonly data: string;
   /** URL of PostgreSQL; absent: records are files below `data`. */
   readonly database?: string;
@@ -39,9 +38,6 @@ export type ServiceSettings = {
   readonly requiredRegistries?: readonly string[];
   /** Milliseconds that the URL of an image is valid, with authentication. */
   readonly urlLifetime: number;
-  /** Budgets of tenants and addresses; default: `BUDGET_LIMITS`. */
-  readonly budgets?: BudgetLimits;
-  readonly addresses?: ClientAddresses;
   readonly now: () => number;
   readonly onAnswer: (request: AnsweredRequest) => void;
   /** Folders with sealift's ISOs, and addresses of ISOs. */
@@ -78,7 +74,6 @@ export async function openService(
     isTls,
     isLocal: settings.isLocal ?? false,
     requiredRegistries: settings.requiredRegistries ?? [],
-    budgets: createBudgets(settings.budgets, settings.addresses),
     now,
     warn,
     ending: settings.ending,
@@ -105,7 +100,7 @@ export async function openService(
   );
   const metrics = createMetrics();
   const app = createApp(
-    { ...service, state, releases, images, networkTool },
+    { ...service, state, releases, images, networkTool, budgets: createBudgets(settings) },
     {
       metrics,
       onAnswer(request) {

@@ -85,7 +85,7 @@ async function stall(open: () => Socket, text: string): Promise<void> {
 const stallAll = (count: number, open: () => Socket, text = request(pathOf(blob))) =>
   Promise.all(Array.from({ length: count }, () => stall(open, text)));
 
-/** A client as others: it asks again where its connection is closed. */
+/** A client as others: it asks again where its connection is closed, or 503 says so. */
 async function pull(get: (path: string) => Promise<Buffer>): Promise<Digest> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -100,6 +100,7 @@ async function pull(get: (path: string) => Promise<Buffer>): Promise<Digest> {
 const take = (call: (onResponse: (response: IncomingMessage) => void) => NodeJS.EventEmitter) =>
   new Promise<Buffer>((resolve, reject) => {
     call((response) => {
+      if (response.statusCode !== 200) reject(new Error(String(response.statusCode)));
       response.toArray().then((pieces) => {
         resolve(Buffer.concat(pieces as Buffer[]));
       }, reject);

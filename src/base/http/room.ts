@@ -38,7 +38,7 @@ export type Room = {
 /**
  * Creates the room of a server. If there are too many connections, one makes room: first the one that has been without a
  * request for longest, then one whose client has taken or sent nothing for `slow`, then the oldest of the address that has
- * most. An address that has its share makes room by one of its own that is without a request.
+ * most. An address that has its share makes room by one of its own, as far as it has such a connection.
  */
 export function createRoom({ connections: most, each, slow }: RoomLimits): Room {
   const open = new Set<Connection>();
@@ -70,7 +70,8 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
     enter(connection) {
       const { owner } = connection;
       const own = owner === undefined ? undefined : (owned.get(owner) ?? new Set<Connection>());
-      if (own && own.size >= each && !close([...own].find((one) => idle.has(one)))) {
+      const isFull = own !== undefined && own.size >= each;
+      if (isFull && !close([...own].find((one) => idle.has(one)) ?? findStalled(owner))) {
         return {
           status: 429,
           message: `this address has ${each} connections: it may not have more`,
@@ -104,8 +105,14 @@ const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writ
 /** Milliseconds between two looks at all connections. */
 const LOOK_EVERY = 1000;
 
-/** Creates a search for a connection whose client makes no progress; it looks at all of them once a second at most. */
-function createFinder(open: ReadonlySet<Connection>, slow: number): () => Connection | undefined {
+/**
+ * Creates a search for a connection, of an owner or of any, whose client makes no progress. It looks at all of them once a
+ * second at most.
+ */
+function createFinder(
+  open: ReadonlySet<Connection>,
+  slow: number,
+): (owner?: string) => Connection | undefined {
   let lookedAt = -Infinity;
   let stalled: Connection[] = [];
   /** Bytes taken, if it is the client that is waited for. */
@@ -124,15 +131,19 @@ function createFinder(open: ReadonlySet<Connection>, slow: number): () => Connec
       } else if (now - connection.at >= slow) stalled.push(connection);
     }
   };
-  return () => {
+  return (owner) => {
     const now = performance.now();
     if (now - lookedAt >= Math.min(slow, LOOK_EVERY)) {
       lookedAt = now;
       look(now);
     }
-    for (let next = stalled.shift(); next; next = stalled.shift()) {
-      if (open.has(next) && readWaiting(next) === next.taken) return next;
-    }
-    return undefined;
+    const found = stalled.find(
+      (each) =>
+        (owner === undefined || each.owner === owner) &&
+        open.has(each) &&
+        readWaiting(each) === each.taken,
+    );
+    stalled = stalled.filter((each) => each !== found);
+    return found;
   };
 }

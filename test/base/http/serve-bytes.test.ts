@@ -232,7 +232,9 @@ describe.skipIf(!hasJudges)('a request for the bytes of a virtual ISO', () => {
     await once(socket, 'data');
     socket.destroy();
     while (entries.length === before)
-      await once(server, 'connection', { signal: AbortSignal.timeout(5) }).catch(() => undefined);
+      await once(server.server, 'connection', { signal: AbortSignal.timeout(5) }).catch(
+        () => undefined,
+      );
     expect(entries.at(-1)).toMatchObject({ status: 200, complete: false });
     expect(entries.at(-1)?.sent).toBeLessThan(WHOLE);
   });
@@ -249,7 +251,7 @@ describe.skipIf(!hasJudges)('a request for the bytes of a virtual ISO', () => {
 describe('an error of reading', () => {
   it('is thrown before bytes are sent, and breaks the connection afterwards', async () => {
     const results: unknown[] = [];
-    const failing = createServer((request, response) => {
+    const failing = await startLimitedServer({}, (request, response) => {
       const isLate = request.url === '/late';
       const bytes: Served = {
         size: 2 << 20,
@@ -267,16 +269,13 @@ describe('an error of reading', () => {
         },
       );
     });
-    failing.listen(0, '127.0.0.1');
-    await once(failing, 'listening');
-    const url = `http://127.0.0.1:${(failing.address() as AddressInfo).port}`;
+    const url = `http://127.0.0.1:${failing.port}`;
     expect((await fetch(`${url}/early`)).status).toBe(500);
     await expect(fetch(`${url}/late`).then((answer) => answer.arrayBuffer())).rejects.toThrow();
     expect(results).toEqual([
       new Error('gone'),
       expect.objectContaining({ status: 200, complete: false, error: new Error('gone') }),
     ]);
-    failing.closeAllConnections();
     failing.close();
   });
 });
