@@ -42,6 +42,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
     });
   });
   app.use(async (exchange, next) => {
+    for (const [name, value] of Object.entries(PRIVATE)) exchange.header(name, value);
     checkAsker(service, exchange);
     await next();
   });
@@ -66,6 +67,9 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   return app;
 }
 
+/** Headers of every answer, unless a route has others: URLs of images are secrets. */
+export const PRIVATE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
+
 /** RFC 9110, 10.2.3: seconds. */
 export const RETRY_AFTER = { 429: { 'Retry-After': '5' }, 503: { 'Retry-After': '5' } } as const;
 
@@ -87,7 +91,7 @@ export function answerFailure(error: Error): Response {
           : new ApiFailure(500, 'internal error');
   return Response.json(formatFailure(failure), {
     status: failure.status,
-    headers: HEADERS[failure.status] ?? {},
+    headers: { ...PRIVATE, ...HEADERS[failure.status] },
   });
 }
 

@@ -12,6 +12,7 @@ import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
+import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
@@ -25,6 +26,9 @@ export type Service = {
   readonly key: ServiceKey;
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
+  readonly shortUrls: ShortUrls;
+  /** Milliseconds that the URL of an image is valid, with authentication. */
+  readonly urlLifetime: number;
   readonly releases: Releases;
   readonly images: CustomisedImages;
   readonly budgets: Budgets;

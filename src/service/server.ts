@@ -5,7 +5,7 @@ import { type ClientAddresses, createClientAddresses } from '../base/http/client
 import type { KeyPair } from '../base/http/key-pair.ts';
 import { createLimitedServer, type LimitedServer, type ServerLimits } from '../base/http/server.ts';
 import { TLS_RULES } from '../base/http/tls.ts';
-import { answerFailure, RETRY_AFTER } from './app.ts';
+import { answerFailure, PRIVATE, RETRY_AFTER } from './app.ts';
 import type { App } from './context.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
 
@@ -47,7 +47,7 @@ export function createServiceServer(app: App, options: ServiceServerOptions): Se
       addresses: options.addresses ?? createClientAddresses(),
       refuse(response, { status, message }) {
         const body = JSON.stringify(formatFailure(new ApiFailure(status, message)));
-        const headers = { 'Content-Type': 'application/json', ...RETRY_AFTER[status] };
+        const headers = { ...PRIVATE, 'Content-Type': 'application/json', ...RETRY_AFTER[status] };
         response.writeHead(status, { ...headers, 'Content-Length': body.length }).end(body);
       },
     },
@@ -86,6 +86,7 @@ function refuseBytes(error: NodeJS.ErrnoException, socket: Answering): void {
   const body = JSON.stringify(formatFailure(new ApiFailure(status, reason.toLowerCase())));
   socket.end(
     `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json\r\n` +
+      'X-Content-Type-Options: nosniff\r\n' +
       `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
   );
 }
