@@ -52,38 +52,38 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
     own?.delete(connection);
     if (own?.size === 0) owned.delete(connection.owner ?? '');
   };
-  const findGreedy = (count: number): Connection | undefined => {
-    let largest: ReadonlySet<Connection> = new Set();
-    for (const own of owned.values()) if (own.size > largest.size) largest = own;
-    const [oldest] = largest;
-    return largest.size > count + 1 ? oldest : undefined;
-  };
-  /** Closes a connection for another one; false if there is none to close. */
+  /** Closes a connection for another one; false if there is not any. */
   const close = (connection: Connection | undefined): boolean => {
     if (!connection) return false;
     leave(connection);
     connection.socket.destroy();
     return true;
   };
+  const listOwn = (owner: string): Set<Connection> => owned.get(owner) ?? new Set();
+  const hasShare = (owner: string | undefined): boolean => {
+    if (owner === undefined) return true;
+    const own = listOwn(owner);
+    return own.size < each || close([...own].find((one) => idle.has(one)) ?? findStalled(owner));
+  };
+  const hasRoom = (owner = ''): boolean => {
+    if (open.size < most) return true;
+    const [first = findStalled() ?? findGreedy(owned, listOwn(owner).size)] = idle;
+    return close(first);
+  };
   return {
     leave,
     enter(connection) {
       const { owner } = connection;
-      const own = owner === undefined ? undefined : (owned.get(owner) ?? new Set<Connection>());
-      const isFull = own !== undefined && own.size >= each;
-      if (isFull && !close([...own].find((one) => idle.has(one)) ?? findStalled(owner))) {
-        return {
-          status: 429,
-          message: `this address has ${each} connections: it may not have more`,
-        };
+      if (!hasShare(owner)) {
+        const message = `this address has ${each} connections: it may not have more`;
+        return { status: 429, message };
       }
-      if (open.size >= most) {
-        const [first = findStalled() ?? findGreedy(own?.size ?? 0)] = idle;
-        if (!close(first)) return { status: 503, message: `there are ${most} connections already` };
+      if (!hasRoom(owner)) {
+        return { status: 503, message: `there are ${most} connections already` };
       }
       open.add(connection);
       idle.add(connection);
-      if (own && owner !== undefined) owned.set(owner, own.add(connection));
+      if (owner !== undefined) owned.set(owner, listOwn(owner).add(connection));
       return undefined;
     },
     begin(connection, request) {
@@ -97,6 +97,17 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
       if (open.has(connection)) idle.add(connection);
     },
   };
+}
+
+/** The oldest connection of the owner who has most, if that is more than a newcomer will have. */
+function findGreedy(
+  owned: ReadonlyMap<string, ReadonlySet<Connection>>,
+  count: number,
+): Connection | undefined {
+  let largest: ReadonlySet<Connection> = new Set();
+  for (const own of owned.values()) if (own.size > largest.size) largest = own;
+  const [oldest] = largest;
+  return largest.size > count + 1 ? oldest : undefined;
 }
 
 /** Bytes that the kernel has; bytes of a write in progress are not counted. */

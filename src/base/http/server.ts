@@ -66,7 +66,7 @@ const REFUSED_FOR = 2000;
 export function createLimitedServer(answer: Listener, options: ServerOptions): LimitedServer {
   const { limits, addresses, refuse } = options;
   const lines = new Set<Line>();
-  const inFlight = createBudget({ each: limits.each, all: Infinity });
+  const forwarded = limitForwarded(addresses, limits);
   const server = createBareServer(options);
   const room = createRoom(limits);
   let isDraining = false;
@@ -75,16 +75,13 @@ export function createLimitedServer(answer: Listener, options: ServerOptions): L
     if (!turn || turn.request.socket.destroyed) return;
     const { request, response } = turn;
     room.begin(line, request);
-    const forwarded = line.owner === undefined ? addresses.ofRequest(request) : undefined;
-    const isTaken = forwarded === undefined || inFlight.take(forwarded, 1) === 'taken';
+    const refusal = line.refusal ?? (line.owner === undefined ? forwarded(turn) : undefined);
     response.once('close', () => {
-      if (forwarded !== undefined && isTaken) inFlight.give(forwarded, 1);
       room.finish(line);
       line.turns.shift();
       begin(line);
       if (isDraining) setImmediate(closeIdle);
     });
-    const refusal = isTaken ? line.refusal : TOO_MANY_REQUESTS;
     if (isDraining || refusal) response.shouldKeepAlive = false;
     if (refusal) refuse(response, refusal);
     else answer(request, response);
@@ -120,28 +117,36 @@ export function createLimitedServer(answer: Listener, options: ServerOptions): L
     line.turns.push({ request, response });
     if (line.turns.length === 1) begin(line);
   });
-  return {
-    server,
-    async drain(signal) {
-      isDraining = true;
-      const listOpen = () => [...lines].flatMap(({ turns: [turn] }) => turn?.response ?? []);
-      for (const response of listOpen()) {
-        if (!response.headersSent) response.shouldKeepAlive = false;
-      }
-      try {
-        await waitFor<undefined>(signal, (resolve) => {
-          server.close(() => {
-            resolve(undefined);
-          });
-        });
-      } catch (error) {
-        const cut = listOpen().map(whenClosed);
-        server.closeAllConnections();
-        await Promise.all(cut); // the source of the answers is closed after them
-        throw error;
-      }
-    },
+  const drain = async (signal: AbortSignal): Promise<void> => {
+    isDraining = true;
+    await endConnections(server, lines, signal);
   };
+  return { server, drain };
+}
+
+/** Ends each connection after its answer; when the signal is aborted, all of them. @throws the signal's reason */
+async function endConnections(
+  server: Server | TlsServer,
+  lines: ReadonlySet<Line>,
+  signal: AbortSignal,
+): Promise<void> {
+  const listOpen = (): readonly ServerResponse[] =>
+    [...lines].flatMap(({ turns: [turn] }) => turn?.response ?? []);
+  for (const response of listOpen()) {
+    if (!response.headersSent) response.shouldKeepAlive = false;
+  }
+  try {
+    await waitFor<undefined>(signal, (resolve) => {
+      server.close(() => {
+        resolve(undefined);
+      });
+    });
+  } catch (error) {
+    const cut = listOpen().map(whenClosed);
+    server.closeAllConnections();
+    await Promise.all(cut); // the source of the answers is closed after them
+    throw error;
+  }
 }
 
 const whenClosed = (response: ServerResponse): Promise<void> =>
@@ -201,10 +206,23 @@ function watchConnections(
 const peerOf = ({ remoteAddress = '', remotePort = 0 }: Socket): string =>
   `${remoteAddress} ${remotePort}`;
 
-const TOO_MANY_REQUESTS: ServerRefusal = {
-  status: 429,
-  message: 'this address has as many requests in flight as it may have',
-};
+/** Counts requests that a trusted proxy hands on until they are answered, as connections are counted elsewhere. */
+function limitForwarded(
+  addresses: ClientAddresses,
+  { each }: ServerLimits,
+): (turn: Turn) => ServerRefusal | undefined {
+  const inFlight = createBudget({ each, all: Infinity });
+  return ({ request, response }) => {
+    const owner = addresses.ofRequest(request);
+    if (inFlight.take(owner, 1) !== 'taken') {
+      return { status: 429, message: `${each} requests of this address are being answered` };
+    }
+    response.once('close', () => {
+      inFlight.give(owner, 1);
+    });
+    return undefined;
+  };
+}
 
 /** Options of servers that NODE_OPTIONS cannot change: requests are parsed strictly. */
 const HTTP_RULES = { insecureHTTPParser: false } as const;
