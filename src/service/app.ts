@@ -5,6 +5,7 @@ import { RegistryError } from '../base/errors.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
+import { addFormRoutes } from './forms/routes.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
@@ -56,6 +57,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   );
   addClusterRoutes(app, service);
   addInfraEnvRoutes(app, service);
+  addFormRoutes(app, service);
   addDownloadRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);

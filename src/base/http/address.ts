@@ -102,12 +102,15 @@ export function readUserInfo({
 export const isCutOff = ({ username, pathname, search, hash }: URL): boolean =>
   username === '' && `${pathname}${search}${hash}`.includes('@');
 
-/** Decodes percent-encoding; other text stays as it is. */
-function decodeText(text: string): string {
+/** Decodes percent-encoding as curl does: a bare `%` stays, and what is encoded beside it is decoded. */
+const decodeText = (text: string): string => text.replaceAll(/(?:%[0-9a-f]{2})+/gi, decodeRun);
+
+/** Bytes that are not UTF-8 stay encoded. */
+function decodeRun(encoded: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encoded);
   } catch {
-    return text;
+    return encoded;
   }
 }
 
