@@ -18,6 +18,7 @@ import { TLS_RULES } from '../base/http/tls.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
+import { addFormRoutes } from './forms/routes.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
@@ -138,6 +139,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   );
   addClusterRoutes(app, service);
   addInfraEnvRoutes(app, service);
+  addFormRoutes(app, service);
   addDownloadRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);
