@@ -15,7 +15,7 @@ import type { BlobSource, Content } from '../../base/store/blob-source.ts';
 import { type Descriptor, MEDIA_TYPE, type StoredManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { explainAnswer } from './answer.ts';
-import { readHead, readManifest, WRONG_DIGEST } from './manifest-answer.ts';
+import { takeHead, takeManifest, WRONG_DIGEST } from './manifest-answer.ts';
 import type { Ask, Requester } from './requester.ts';
 import type { TransportResponse, Endpoint } from './transport.ts';
 
@@ -59,7 +59,7 @@ function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | u
   return requester(askFor(asked, 'GET'), async (response) => {
     if (response.status === 404) return drain(response);
     await checkOk(response, asked);
-    return readManifest(response, asked.reference);
+    return takeManifest(response, asked.reference);
   });
 }
 
@@ -88,7 +88,7 @@ async function askHead(requester: Requester, asked: Asked): Promise<Descriptor |
       { ...askFor(asked, 'HEAD'), isOnce: true },
       async ({ status, headers, body }) => {
         await readBodyText(body);
-        return status === 200 ? readHead(headers) : undefined;
+        return status === 200 ? takeHead(headers) : undefined;
       },
     );
   } catch (error) {
@@ -111,7 +111,7 @@ export async function fetchReferrers(
     { ...askFor(asked, 'GET'), path: `referrers/${digest}` },
     async (response) => {
       if (response.status !== 200) return drain(response);
-      return readManifest(response, { registry, repository });
+      return takeManifest(response, { registry, repository });
     },
   );
   const tag = digest.replace(':', '-');
