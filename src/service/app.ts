@@ -17,11 +17,14 @@ import type { KeyPair } from '../base/http/key-pair.ts';
 import { TLS_RULES } from '../base/http/tls.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
+import { addFixedRoutes } from './fixed.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
+import { addPresignedRoutes } from './images/presigned.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
-import { ApiFailure, formatFailure } from './openapi.ts';
+import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
+import { allowOrigins, checkAccept, readPath, refuseUnrouted } from './routing.ts';
 
 /* Owns the server of the service, and the order of its routes. */
 
@@ -111,7 +114,7 @@ export function createServiceServer(
 
 /** Creates every route of the service, without a listener. */
 export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
-  const app: App = new Hono<Environment>();
+  const app: App = new Hono<Environment>({ getPath: readPath });
   app.use(async (exchange, next) => {
     const started = performance.now();
     await next();
@@ -127,8 +130,10 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
       ...(error !== undefined && !(error instanceof ApiFailure) && { error }),
     });
   });
+  app.use(allowOrigins(service));
   app.use(async (exchange, next) => {
     checkAsker(service, exchange);
+    checkAccept(exchange);
     await next();
   });
   addProbes(app, service, metrics);
@@ -138,12 +143,12 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addClusterRoutes(app, service);
   addInfraEnvRoutes(app, service);
   addDownloadRoutes(app, service);
+  addPresignedRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);
+  addFixedRoutes(app, service);
   addPage(app);
-  app.notFound(() => {
-    throw new ApiFailure(404, 'path not found');
-  });
+  app.notFound((exchange) => refuseUnrouted(app, exchange));
   app.onError((error) => answerFailure(error));
   return app;
 }
@@ -166,7 +171,10 @@ function answerFailure(error: Error): Response {
           : new ApiFailure(500, 'internal error');
   return Response.json(formatFailure(failure), {
     status: failure.status,
-    headers: HEADERS[failure.status] ?? {},
+    headers: {
+      ...HEADERS[failure.status],
+      ...(failure instanceof WrongMethod && { Allow: failure.allow }),
+    },
   });
 }
 

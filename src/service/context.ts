@@ -7,7 +7,6 @@ import { toPrintable } from '../base/text/words.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
-import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { CustomisedImages } from './images/images.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
@@ -33,6 +32,8 @@ export type Service = {
   readonly isTls: boolean;
   /** True if only this machine can connect, and only by its own names. */
   readonly isLocal: boolean;
+  /** Origins whose pages may use the API. */
+  readonly corsOrigins: readonly string[];
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
@@ -58,26 +59,29 @@ export const BASE_PATH = '/api/assisted-install';
 export const identify = (service: Service, exchange: Exchange): Promise<Identity> =>
   service.auth.identify(exchange.req.header('authorization'));
 
-/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422 */
+/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413 */
 export async function readBody<Body>(
   service: Service,
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
-  const [type = ''] = (exchange.req.header('content-type') ?? '').split(';');
+  const [given = ''] = (exchange.req.header('content-type') ?? '').split(';');
+  const type = given.trim() === '' ? 'application/octet-stream' : given.trim();
   // A form on another site can send other content types without a preflight request.
-  if (type.trim().toLowerCase() !== 'application/json') {
-    throw new ApiFailure(415, 'the body must be application/json');
+  if (type.toLowerCase() !== 'application/json') {
+    throw new ApiFailure(
+      400,
+      `unsupported media type ${JSON.stringify(toPrintable(type).slice(0, LONGEST_TYPE))}, only [application/json] are allowed`,
+    );
   }
   const coding = readCoding(exchange.req.header('content-encoding'));
-  if (coding !== '')
-    throw new ApiFailure(415, `the body must not have the content coding ${coding}`);
-  const bytes = await readBytes(exchange.env.incoming);
-  const read = readJsonText(bytes, TYPED_JSON);
-  if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);
-  addWarnings(service, exchange, service.openApi.check(schema, read.value));
-  return read.value as Body;
+  if (coding !== '') {
+    throw new ApiFailure(400, `the body must not have the content coding ${coding}`);
+  }
+  return service.openApi.read(schema, await readBytes(exchange.env.incoming)) as Body;
 }
+
+const LONGEST_TYPE = 100;
 
 /** Most warnings of one answer: clients limit the size of its head. */
 const MOST_WARNINGS = 10;
@@ -113,7 +117,7 @@ const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
  * @throws ApiFailure 400, 403, 421
  */
 export function checkAsker(
-  { publicUrl, isLocal }: Pick<Service, 'publicUrl' | 'isLocal'>,
+  { publicUrl, isLocal, corsOrigins }: Pick<Service, 'publicUrl' | 'isLocal' | 'corsOrigins'>,
   { req, env }: Exchange,
 ): void {
   const { headersDistinct, headers } = env.incoming;
@@ -128,9 +132,13 @@ export function checkAsker(
   }
   if (READS.includes(req.method)) return;
   const { 'sec-fetch-site': site, host = '', origin } = headers;
+  if (corsOrigins.includes(origin ?? '')) return;
   const isAsked = [`//${host}`, publicUrl].some((url) => isSameHost(origin, url));
   if (isForeign({ site, origin, isAsked })) {
-    throw new ApiFailure(403, 'pages of other origins cannot make changes here: see --public-url');
+    throw new ApiFailure(
+      403,
+      'pages of other origins cannot make changes here: see --public-url and --cors-origin',
+    );
   }
 }
 

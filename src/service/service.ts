@@ -33,6 +33,8 @@ export type ServiceSettings = {
    * host of `publicUrl`.
    */
   readonly isLocal?: boolean;
+  /** Origins whose pages may use the API, as browsers send them. */
+  readonly corsOrigins?: readonly string[];
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries?: readonly string[];
   /** Milliseconds that the URL of an image is valid, with authentication. */
@@ -72,6 +74,7 @@ export async function openService(
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
     isLocal: settings.isLocal ?? false,
+    corsOrigins: settings.corsOrigins ?? [],
     requiredRegistries: settings.requiredRegistries ?? [],
     now,
     warn,

@@ -127,7 +127,8 @@ export async function createJudge(url: string): Promise<Judge> {
   ajv.addSchema(document, 'doc');
   const compiled = new Map<string, ValidateFunction>();
   return (method, path, { status, type, text }) => {
-    const [plain = ''] = path.split('?');
+    // Slashes at the end, and doubled ones, mean nothing.
+    const plain = (path.split('?')[0] ?? '').replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1');
     const entry = Object.entries(document.paths)
       .sort(([a], [b]) => a.split('{').length - b.split('{').length)
       .find(([template]) =>

@@ -2,7 +2,9 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Served, ServeOptions } from '../../base/http/plan-answer.ts';
 import { serveBytes } from '../../base/http/serve-bytes.ts';
 import type { AuthType } from '../auth/identity.ts';
-import { findCluster } from '../clusters.ts';
+import type { Cluster } from '../clusters.ts';
+import { isMinorVersion } from '../../openshift/release/version.ts';
+import { findMeant } from '../store/versions.ts';
 import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
@@ -91,19 +93,22 @@ export function requireRevision(
 }
 
 /**
- * Finds the release of the cluster that an InfraEnv is bound to.
+ * Finds the release of an InfraEnv.
  *
  * @param named ISO of that release, by `shortDigest`, if it is in the store
  * @throws ApiFailure 404, 500, 503
  */
 export async function findRelease(
-  { state, releases }: Pick<Service, 'state' | 'releases'>,
+  service: Pick<Service, 'state' | 'releases'>,
   infraEnv: InfraEnv,
   named?: string,
 ): Promise<Release> {
-  const { id, cluster_id: cluster, cpu_architecture: architecture } = infraEnv;
-  if (cluster === undefined) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
-  const { openshift_version: version } = await findCluster({ state }, cluster, infraEnv);
+  const { releases } = service;
+  const { id, cpu_architecture: architecture } = infraEnv;
+  const version = await findVersion(service, infraEnv);
+  if (version === undefined) {
+    throw new ApiFailure(404, `infra env ${id} has no version, and is not bound to a cluster`);
+  }
   const release = await releases.find(version, architecture, named);
   if (release) return release;
   if (releases.isPartial()) {
@@ -155,13 +160,20 @@ export async function sendBytes(
   return RESPONSE_ALREADY_SENT;
 }
 
-async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string | undefined> {
-  const { cluster_id: cluster, openshift_version: version } = infraEnv;
-  if (cluster === undefined) return version;
-  try {
-    return (await findCluster(service, cluster, infraEnv)).openshift_version;
-  } catch (error) {
-    if (error instanceof ApiFailure && error.status === 404) return version;
-    throw error;
-  }
+/**
+ * Finds the version of an InfraEnv's medium: its own; that of its cluster if it has none, or if it was stored
+ * as a minor version, before versions were exact.
+ */
+async function findVersion(
+  service: Pick<Service, 'state' | 'releases'>,
+  { tenant, cluster_id: cluster, openshift_version: own, cpu_architecture }: InfraEnv,
+): Promise<string | undefined> {
+  if (own !== undefined && !isMinorVersion(own)) return own;
+  const record = cluster === undefined ? undefined : await service.state.read('clusters', cluster);
+  const { openshift_version: bound } =
+    record?.tenant === tenant ? (record.body as Pick<Cluster, 'openshift_version'>) : {};
+  const version = bound ?? own;
+  const all = await service.releases.list();
+  const ofArchitecture = all.filter(({ architecture }) => architecture === cpu_architecture);
+  return findMeant(ofArchitecture, version) ?? version;
 }
