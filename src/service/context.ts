@@ -65,6 +65,7 @@ export async function readBody<Body>(
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
+  if (!hasBody(exchange)) return service.openApi.read(schema, Buffer.of()) as Body;
   const [given = ''] = (exchange.req.header('content-type') ?? '').split(';');
   const type = given.trim() === '' ? 'application/octet-stream' : given.trim();
   // A form on another site can send other content types without a preflight request.
@@ -82,6 +83,10 @@ export async function readBody<Body>(
 }
 
 const LONGEST_TYPE = 100;
+
+/** True if a request has a body (RFC 9112 6.3). */
+const hasBody = ({ req }: Exchange): boolean =>
+  req.header('transfer-encoding') !== undefined || Number(req.header('content-length') ?? 0) > 0;
 
 /** Most warnings of one answer: clients limit the size of its head. */
 const MOST_WARNINGS = 10;

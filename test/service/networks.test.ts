@@ -216,8 +216,8 @@ describe('networks of hosts', () => {
         { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] },
       ]);
       expect([refused.status, refused.body['reason']]).toEqual([
-        422,
-        'static_network_config.0.mac_interface_map.0.mac_address in body must match format "mac"',
+        400,
+        "static_network_config.0.mac_interface_map.0.mac_address in body should match '^([0-9A-Fa-f]{2}[:]){5}([0-9A-Fa-f]{2})$'",
       ]);
     },
   );

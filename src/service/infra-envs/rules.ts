@@ -1,6 +1,11 @@
 import { SealiftError } from '../../base/errors.ts';
 import { isHostAddress } from '../../base/ip-address.ts';
-import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
+import {
+  checkIgnition,
+  IGNITION_VERSION,
+  parseIgnition,
+  readGivenIgnition,
+} from '../../ignition/index.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { redact } from '../../base/text/redact.ts';
 import { joinProblem, printable } from '../../base/text/words.ts';
@@ -206,11 +211,20 @@ function checkTrustBundle(bundle: string | undefined): readonly string[] {
 function checkOverride(override: string | undefined): readonly string[] {
   if (!isGiven(override)) return [];
   try {
-    return readGivenIgnition(override, 'ignition_config_override', IGNITION_VERSION).warnings;
+    const config = parseIgnition(override, OVERRIDE, IGNITION_VERSION);
+    const problems = checkIgnition(config, OVERRIDE);
+    const report = problems.map(({ path = '', problem }) => `error at ${path}: ${problem}`);
+    if (problems.length > 0) throw refuseOverride('config is not valid', report.join('\n'));
+    return readGivenIgnition(override, OVERRIDE, IGNITION_VERSION).warnings;
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
-    const problem =
-      error.code === 'ignition.version' ? 'unsupported config version' : 'config is not valid';
-    throw bad(`error parsing ignition: ${problem}, error report: ${error.message}`);
+    const isOther = error.code === 'ignition.version';
+    const problem = isOther ? 'unsupported config version' : 'config is not valid';
+    throw refuseOverride(problem, error.message);
   }
 }
+
+const OVERRIDE = 'ignition_config_override';
+
+const refuseOverride = (problem: string, report: string): ApiFailure =>
+  bad(`error parsing ignition: ${problem}, error report: ${report}`);

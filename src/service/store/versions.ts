@@ -31,7 +31,7 @@ export function findMeant(all: readonly Named[], asked: string | undefined): str
 /**
  * Finds the version of the medium that a client asks for.
  *
- * @returns undefined, with a warning, while the store cannot say: it has no ISO yet, or one cannot be read
+ * @returns no version while the store cannot say: it has no ISO yet, or cannot be read, which is a warning
  * @throws ApiFailure 400 that names what the store does not have, in assisted-service's words
  */
 export async function requireMeant(
@@ -44,7 +44,7 @@ export async function requireMeant(
     version,
   );
   if (meant !== undefined) return { version: meant };
-  if (all.length === 0) return { warning: 'the store has no ISO yet' };
+  if (all.length === 0) return {}; // the first ISO may be on its way
   if (releases.isPartial()) return { warning: 'part of the store cannot be read now' };
   throw new ApiFailure(400, explainAbsent(all, { version, architecture }));
 }
