@@ -132,6 +132,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   });
   app.use(allowOrigins(service));
   app.use(async (exchange, next) => {
+    for (const [name, value] of Object.entries(PRIVATE)) exchange.header(name, value);
     checkAsker(service, exchange);
     checkAccept(exchange);
     await next();
@@ -153,6 +154,9 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   return app;
 }
 
+/** Headers of every answer, unless a route has others: URLs of images are secrets. */
+const PRIVATE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
+
 /** RFC 9110, 11.6.1 and 10.2.3 (seconds). */
 const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { 'WWW-Authenticate': 'Bearer' },
@@ -172,6 +176,7 @@ function answerFailure(error: Error): Response {
   return Response.json(formatFailure(failure), {
     status: failure.status,
     headers: {
+      ...PRIVATE,
       ...HEADERS[failure.status],
       ...(failure instanceof WrongMethod && { Allow: failure.allow }),
     },
@@ -205,6 +210,7 @@ function refuse(error: NodeJS.ErrnoException, socket: Answering): void {
   const body = JSON.stringify(formatFailure(new ApiFailure(status, reason.toLowerCase())));
   socket.end(
     `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json\r\n` +
+      'X-Content-Type-Options: nosniff\r\n' +
       `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
   );
 }

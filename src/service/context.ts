@@ -9,6 +9,7 @@ import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { CustomisedImages } from './images/images.ts';
+import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
@@ -22,6 +23,9 @@ export type Service = {
   readonly key: ServiceKey;
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
+  readonly shortUrls: ShortUrls;
+  /** Milliseconds that the URL of an image is valid, with authentication. */
+  readonly urlLifetime: number;
   readonly releases: Releases;
   readonly images: CustomisedImages;
   /** The installed nmstate; absent: only networks that are translated here are accepted. */

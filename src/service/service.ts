@@ -10,6 +10,7 @@ import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
+import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
 import { claimDataDirectory } from './state/data-directory.ts';
@@ -69,7 +70,7 @@ export async function openService(
   const service = {
     key,
     auth: createAuth(auth, host),
-    urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime, now }),
+    ...createUrls(key, { lifetime, now }),
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
@@ -122,6 +123,12 @@ export async function openService(
     },
   };
 }
+
+const createUrls = (key: ServiceKey, options: Parameters<typeof createUrlTokens>[1]) => ({
+  urlTokens: createUrlTokens(key.derive('url tokens'), options),
+  shortUrls: createShortUrls(key.derive('short urls')),
+  urlLifetime: options.lifetime,
+});
 
 async function openState(
   { data, database, warn, host, ending: signal }: ServiceSettings,

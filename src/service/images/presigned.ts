@@ -2,7 +2,7 @@ import { BASE_PATH, identify, type App, type Exchange, type Service } from '../c
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure, requireUuid } from '../openapi.ts';
-import { NO_EXPIRY, originOf } from './urls.ts';
+import { findName, formatRevision, NO_EXPIRY, originOf } from './urls.ts';
 
 /* Owns the URLs of the files of an InfraEnv, and the initrd of minimal ISOs, which no InfraEnv has. */
 
@@ -31,20 +31,34 @@ const SCRIPT_TYPES = ['discovery-image-always', 'boot-order-control'];
 async function signFileUrl(
   service: Service,
   exchange: Exchange,
-  { id }: InfraEnv,
+  infraEnv: InfraEnv,
 ): Promise<object> {
+  const { id } = infraEnv;
   const { file_name: name, ipxe_script_type: type } = exchange.req.query();
   requireOneOf('file_name', name ?? '', FILES);
   if (type !== undefined) requireOneOf('ipxe_script_type', type, SCRIPT_TYPES);
   const query = new URLSearchParams({ file_name: name ?? '' });
   if (type !== undefined) query.set('ipxe_script_type', type);
-  const signed = service.auth.type === 'none' ? undefined : await service.urlTokens.sign(id);
+  const signed = service.auth.type === 'none' ? undefined : await sign(service, infraEnv);
   if (signed) query.set(service.auth.type === 'local' ? 'api_key' : 'image_token', signed.token);
   const path = `${BASE_PATH}/v2/infra-envs/${id}/downloads/files`;
   return {
     url: `${originOf(service, exchange)}${path}?${query.toString()}`,
     expires_at: signed?.expires.toISOString() ?? NO_EXPIRY,
   };
+}
+
+/** Signs the files of the current revision. */
+async function sign(
+  service: Service,
+  infraEnv: InfraEnv,
+): Promise<{ readonly token: string; readonly expires: Date }> {
+  const name = await findName(service, infraEnv);
+  const release = name && (await service.releases.find(name.version, name.architecture));
+  return service.urlTokens.sign({
+    id: infraEnv.id,
+    revision: formatRevision(infraEnv, release),
+  });
 }
 
 /** Requires one of the values of a parameter. @throws ApiFailure 400, in assisted-service's words */

@@ -2,22 +2,29 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Served, ServeOptions } from '../../base/http/plan-answer.ts';
 import { serveBytes } from '../../base/http/serve-bytes.ts';
 import type { AuthType } from '../auth/identity.ts';
-import type { Cluster } from '../clusters.ts';
+import { findCluster, type Cluster } from '../clusters.ts';
 import { isMinorVersion } from '../../openshift/release/version.ts';
 import { findMeant } from '../store/versions.ts';
 import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
 import { shortDigest, type Release } from '../store/entry.ts';
+import { formatImageName, LONGEST_URL, type ImageName } from './short-url.ts';
 
-/* Owns the URLs of images and their revisions, and the requirements of every download. */
+/* Owns the URLs of images, their revisions and names, and how bytes are sent. */
 
-export type SignedUrl = { readonly url: string; readonly expires: string };
+export type SignedUrl = {
+  /** Short, for controllers and for everybody else. */
+  readonly url: string;
+  /** The same image in the form of assisted-service, for clients that read its path. */
+  readonly longUrl: string;
+  readonly expires: string;
+};
 
 /** Go's zero time, which assisted-service returns for a URL that does not expire. */
 export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
 
-/** Kinds of short URLs, by authentication type. */
+/** Kinds of long URLs, by authentication type. */
 export const URL_KINDS: Readonly<Record<AuthType, string>> = {
   none: 'byid',
   local: 'byapikey',
@@ -25,7 +32,7 @@ export const URL_KINDS: Readonly<Record<AuthType, string>> = {
 };
 
 /**
- * Signs the URL of an InfraEnv's image. It names the revision, so that a controller that continues with
+ * Signs the URLs of an InfraEnv's image. They name the revision, so that a controller that continues with
  * the old URL after a change is refused and never gets a mixture.
  *
  * @returns undefined while the InfraEnv has no release
@@ -35,18 +42,38 @@ export async function signImageUrl(
   exchange: Exchange,
   infraEnv: InfraEnv,
 ): Promise<SignedUrl | undefined> {
-  const version = await findVersion(service, infraEnv);
-  if (version === undefined) return undefined;
-  const { id, cpu_architecture: architecture } = infraEnv;
-  const release = await service.releases.find(version, architecture);
-  const { type } = service.auth;
-  const signed = type === 'none' ? undefined : await service.urlTokens.sign(id);
-  const parts = [URL_KINDS[type], signed?.token ?? id, version, architecture, 'disconnected.iso'];
-  const path = parts.map(encodeURIComponent).join('/');
+  const image = await findName(service, infraEnv);
+  if (image === undefined) return undefined;
+  const release = await service.releases.find(image.version, image.architecture);
+  const origin = originOf(service, exchange);
+  const { id, revision } = infraEnv;
+  const isOpen = service.auth.type === 'none';
+  const expires = isOpen ? undefined : new Date(service.now() + service.urlLifetime);
+  const subject = { id, revision, ...(release && { base: release.base.digest }) };
+  const start = `${origin}${service.shortUrls.format(subject, expires)}/`;
   return {
-    url: `${originOf(service, exchange)}/${path}?revision=${formatRevision(infraEnv, release)}`,
-    expires: signed?.expires.toISOString() ?? NO_EXPIRY,
+    url: start + formatImageName(image, LONGEST_URL - start.length),
+    longUrl: `${origin}/${await formatLongPath(service, { infraEnv, image, release })}`,
+    expires: expires?.toISOString() ?? NO_EXPIRY,
   };
+}
+
+type LongUrl = {
+  readonly infraEnv: InfraEnv;
+  readonly image: ImageName;
+  readonly release: Release | undefined;
+};
+
+async function formatLongPath(
+  { auth, urlTokens }: Service,
+  { infraEnv, image, release }: LongUrl,
+): Promise<string> {
+  const { version, architecture } = image;
+  const revision = formatRevision(infraEnv, release);
+  const { id } = infraEnv;
+  const key = auth.type === 'none' ? id : (await urlTokens.sign({ id, revision })).token;
+  const parts = [URL_KINDS[auth.type], key, version, architecture, 'disconnected.iso'];
+  return `${parts.map(encodeURIComponent).join('/')}?revision=${revision}`;
 }
 
 /**
@@ -58,10 +85,6 @@ export const formatRevision = (
   release: Release | undefined,
 ): string => (release ? `${revision}-${shortDigest(release)}` : String(revision));
 
-/** Reads the short digest of the ISO that a URL was made for. */
-export const readShortDigest = ({ req }: Exchange): string | undefined =>
-  req.query('revision')?.split('-')[1];
-
 /** Origin of a request; the client can use it again. */
 export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): string {
   if (publicUrl !== undefined) return publicUrl;
@@ -70,110 +93,64 @@ export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): stri
   return `${isTls ? 'https' : 'http'}://${isHost ? host : 'localhost'}`;
 }
 
-/**
- * Requires the current revision. A request without a revision might continue another image, so ranges are
- * refused unless If-Range names the image.
- */
-export function requireRevision(
-  { req, env }: Exchange,
-  infraEnv: InfraEnv,
-  release: Release,
-): void {
-  const { headers } = env.incoming;
-  const revision = req.query('revision');
-  if (revision === undefined) {
-    if (headers['if-range'] === undefined) delete headers.range;
-  } else if (revision !== formatRevision(infraEnv, release)) {
-    const isSame = revision.split('-')[0] === String(infraEnv.revision);
-    const changed = isSame
-      ? `the ISO of ${release.version} for ${release.architecture} was replaced`
-      : `infra env ${infraEnv.id} has changed`;
-    throw new ApiFailure(410, `${changed}: request the URL of its image again`);
-  }
-}
+/** Every answer of an InfraEnv may have secrets. */
+const SECRET = { 'Cache-Control': 'no-store' };
 
-/**
- * Finds the release of an InfraEnv.
- *
- * @param named ISO of that release, by `shortDigest`, if it is in the store
- * @throws ApiFailure 404, 500, 503
- */
-export async function findRelease(
-  service: Pick<Service, 'state' | 'releases'>,
-  infraEnv: InfraEnv,
-  named?: string,
-): Promise<Release> {
-  const { releases } = service;
-  const { id, cpu_architecture: architecture } = infraEnv;
-  const version = await findVersion(service, infraEnv);
-  if (version === undefined) {
-    throw new ApiFailure(404, `infra env ${id} has no version, and is not bound to a cluster`);
-  }
-  const release = await releases.find(version, architecture, named);
-  if (release) return release;
-  if (releases.isPartial()) {
-    throw new ApiFailure(
-      503,
-      `part of the store cannot be read now, and may have the ISO of ${version}`,
-    );
-  }
-  throw new ApiFailure(
-    500,
-    `failed to get installer release: failed to get release image for version ${version}: ` +
-      `the store has no ISO of this version for ${architecture}`,
-  );
-}
-
-/** Refuses requests while the store is empty. @throws ApiFailure 503 */
-export async function requireStore({ releases }: Pick<Service, 'releases'>): Promise<void> {
-  if (!(await releases.isEmpty())) return;
-  throw new ApiFailure(503, 'the store has no ISO yet');
-}
-
-/**
- * Refuses network boot of an ISO of sealift: its registry is read from the mounted ISO, which a network
- * boot lacks. @throws ApiFailure 400
- */
-export function requireNetworkBoot({ isOwn, version, architecture }: Release): void {
-  if (!isOwn) return;
-  throw new ApiFailure(
-    400,
-    `the ISO of ${version} for ${architecture} cannot boot from the network: ` +
-      'its registry is read from the mounted ISO',
-  );
-}
-
-/** Sends bytes by range, resumable. */
+/** Sends bytes of an InfraEnv, or of others if `isPublic`, by range, resumable. */
 export async function sendBytes(
   exchange: Exchange,
   served: Served,
-  options: ServeOptions,
+  { isPublic = false, ...options }: ServeOptions & { readonly isPublic?: boolean },
 ): Promise<Response> {
   const { incoming: request, outgoing: response } = exchange.env;
-  const entry = await serveBytes(
-    // There is no HTTP/2 here.
-    { request, response },
-    served,
-    options,
-  );
+  const headers = { ...(!isPublic && SECRET), ...options.headers };
+  // There is no HTTP/2 here.
+  const entry = await serveBytes({ request, response }, served, { ...options, headers });
   exchange.set('served', entry);
   return RESPONSE_ALREADY_SENT;
 }
 
 /**
- * Finds the version of an InfraEnv's medium: its own; that of its cluster if it has none, or if it was stored
- * as a minor version, before versions were exact.
+ * The time of an image that is strong (RFC 9110 8.8.2.2), so that a download may be resumed by it: no time is
+ * sent during its second, in which another change may follow. If the URL names no revision, the ISO may be
+ * replaced, and its own time counts as well.
+ *
+ * @returns undefined in that second
  */
-async function findVersion(
+export function chooseLastModified(
+  { now }: Pick<Service, 'now'>,
+  { updated_at }: Pick<InfraEnv, 'updated_at'>,
+  release?: Pick<Release, 'openedAt'>,
+): Date | undefined {
+  const seconds = Math.floor(Math.max(Date.parse(updated_at), release?.openedAt ?? 0) / 1000);
+  return seconds < Math.floor(now() / 1000) ? new Date(seconds * 1000) : undefined;
+}
+
+/** Finds the name of an image; undefined while the InfraEnv has no version. */
+export async function findName(
   service: Pick<Service, 'state' | 'releases'>,
-  { tenant, cluster_id: cluster, openshift_version: own, cpu_architecture }: InfraEnv,
-): Promise<string | undefined> {
-  if (own !== undefined && !isMinorVersion(own)) return own;
-  const record = cluster === undefined ? undefined : await service.state.read('clusters', cluster);
-  const { openshift_version: bound } =
-    record?.tenant === tenant ? (record.body as Pick<Cluster, 'openshift_version'>) : {};
-  const version = bound ?? own;
-  const all = await service.releases.list();
-  const ofArchitecture = all.filter(({ architecture }) => architecture === cpu_architecture);
-  return findMeant(ofArchitecture, version) ?? version;
+  infraEnv: InfraEnv,
+): Promise<ImageName | undefined> {
+  const { name, openshift_version: own, cpu_architecture: architecture } = infraEnv;
+  const cluster = await findBound(service, infraEnv);
+  // A minor version was stored before versions were exact.
+  const isExact = own !== undefined && !isMinorVersion(own);
+  const asked = isExact ? own : (cluster?.openshift_version ?? own);
+  if (asked === undefined) return undefined;
+  const all = (await service.releases.list()).filter((each) => each.architecture === architecture);
+  return { cluster: cluster?.name ?? name, version: findMeant(all, asked) ?? asked, architecture };
+}
+
+/** Finds the cluster of an InfraEnv; it may be removed before it. */
+async function findBound(
+  service: Pick<Service, 'state'>,
+  infraEnv: InfraEnv,
+): Promise<Cluster | undefined> {
+  if (infraEnv.cluster_id === undefined) return undefined;
+  try {
+    return await findCluster(service, infraEnv.cluster_id, infraEnv);
+  } catch (error) {
+    if (error instanceof ApiFailure && error.status === 404) return undefined;
+    throw error;
+  }
 }
