@@ -24,7 +24,7 @@ import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
-import { allowOrigins, checkAccept, readPath, refuseUnrouted } from './routing.ts';
+import { allowOrigins, checkAccept, checkMethod, readPath, refuseUnrouted } from './routing.ts';
 
 /* Owns the server of the service, and the order of its routes. */
 
@@ -135,6 +135,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
     for (const [name, value] of Object.entries(PRIVATE)) exchange.header(name, value);
     checkAsker(service, exchange);
     checkAccept(exchange);
+    checkMethod(app, exchange);
     await next();
   });
   addProbes(app, service, metrics);

@@ -48,7 +48,7 @@ export class WrongMethod extends ApiFailure {
 
   constructor(method: string, allowed: readonly string[]) {
     super(405, `method ${method} is not allowed, but [${allowed.join(',')}] are`);
-    this.allow = allowed.flatMap((each) => (each === 'GET' ? [each, 'HEAD'] : each)).join(', ');
+    this.allow = allowed.join(', ');
   }
 }
 
@@ -139,9 +139,9 @@ const compilePattern = Object.assign(
   { code: 'new RegExp' },
 );
 
-/** Returns a UUID in lower case. @throws ApiFailure 400, and 404 if it is written in another way */
+/** Requires a UUID as records have it. @throws ApiFailure 400, and 404 if it is written in another way */
 export function requireUuid(text: string, name: string, where = 'path'): string {
-  if (UUID.test(text)) return text.toLowerCase();
+  if (UUID.test(text) && text === text.toLowerCase()) return text;
   if (OTHER_UUID.test(text)) throw notFound();
   throw new ApiFailure(400, `${name} in ${where} must be of type uuid: ${quote(text)}`);
 }

@@ -13,19 +13,30 @@ export function readPath(request: Request): string {
   return /^\/+api\//.test(path) ? path.replaceAll(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '') : path;
 }
 
-/** Methods of routes; HEAD is answered as GET is (RFC 9110 9.3.2). */
+/** Methods of routes. */
 const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const;
 
 /** Refuses a request that no route takes. @throws ApiFailure 404, 405 with the methods of the path */
 export function refuseUnrouted(app: App, { req }: Exchange): never {
-  const allowed = METHODS.filter((method) =>
-    app.router.match(method, req.path)[0].some(([[, route]]) => route.path !== '/*'),
+  const isApi = isOfApi(req.path);
+  const allowed = [...METHODS, ...(isApi ? [] : ['HEAD'])].filter((method) =>
+    app.router
+      .match(method === 'HEAD' ? 'GET' : method, req.path)[0]
+      .some(([[, route]]) => route.path !== '/*'),
   );
   if (allowed.length > 0) throw new WrongMethod(req.method, allowed);
   throw new ApiFailure(404, `path ${toPrintable(req.path).slice(0, LONGEST_PATH)} was not found`);
 }
 
 const LONGEST_PATH = 256;
+
+const isOfApi = (path: string): boolean => path.startsWith(`${BASE_PATH}/v2/`);
+
+/** Refuses HEAD in the API, as assisted-service does; images are asked with it. @throws ApiFailure 404, 405 */
+export function checkMethod(app: App, exchange: Exchange): void {
+  const { method, path } = exchange.req;
+  if (method === 'HEAD' && isOfApi(path)) refuseUnrouted(app, exchange);
+}
 
 /** Types of the answers of the API, and of files. */
 const TYPES: readonly string[] = [
@@ -38,7 +49,7 @@ const TYPES: readonly string[] = [
 /** Refuses requests of the API for answers of other types. @throws ApiFailure 400 */
 export function checkAccept({ req }: Exchange): void {
   const accept = req.header('accept') ?? '';
-  if (accept.trim() === '' || !req.path.startsWith(`${BASE_PATH}/v2/`)) return;
+  if (accept.trim() === '' || !isOfApi(req.path)) return;
   const types = accept.split(',').map((each) => (each.split(';')[0] ?? '').trim().toLowerCase());
   if (types.some((type) => TYPES.includes(type))) return;
   throw new ApiFailure(

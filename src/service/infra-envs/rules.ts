@@ -12,7 +12,6 @@ import { joinProblem, printable } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { explainPullSecretFault, readPullSecret, type AuthFault } from '../../registry/index.ts';
 import { ApiFailure } from '../openapi.ts';
-import { checkMaps } from './networks.ts';
 import type { InfraEnv, InfraEnvParams, InfraEnvSettings, KernelArgument } from './infra-env.ts';
 
 /* Owns the rules of an InfraEnv's settings. */
@@ -44,7 +43,6 @@ export function checkSettings(params: InfraEnvParams, rules: SettingRules): read
   checkKeys(params.ssh_authorized_key, rules);
   checkNtp(params);
   for (const argument of params.kernel_arguments ?? []) checkKernelArgument(argument);
-  checkMaps(params.static_network_config ?? []);
   checkProxy(params.proxy);
   return [
     ...checkTrustBundle(params.additional_trust_bundle),
