@@ -1,5 +1,4 @@
 import { IntegrityError, formatSentence, type FileProblem } from '../base/errors.ts';
-import { append } from '../base/lists.ts';
 import { formatIgnition, IGNITION_VERSION, type IgnitionVersion, parseIgnition } from './config.ts';
 import { explainHeld } from './resource.ts';
 import type { Shape } from '../shape/shape.ts';

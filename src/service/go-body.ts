@@ -18,8 +18,8 @@ type Reading = {
   readonly resolve: (schema: BodySchemaNode) => BodySchemaNode;
   /** Name of the struct that the body is read into. */
   readonly struct: string;
-  /** Called with the first fault, in Go's words; does not return. */
-  readonly refuse: (why: string) => never;
+  /** Makes the error of the first fault, from Go's words. */
+  readonly refuse: (why: string) => Error;
 };
 
 /**
@@ -41,7 +41,8 @@ function readValue(value: unknown, given: BodySchemaNode, place: Place): unknown
     const { items = {} } = schema;
     return value.flatMap((each: unknown) => readValue(each, items, place) ?? []);
   }
-  return isObject(value) ? readMembers(value, schema.properties ?? {}, place) : value;
+  const { properties } = schema;
+  return properties && isObject(value) ? readMembers(value, properties, place) : value;
 }
 
 function readMembers(

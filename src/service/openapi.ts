@@ -15,6 +15,10 @@ const BODIES = {
   'infra-env-create-params': ['infraenvCreateParams', 'InfraEnvCreateParams'],
   'infra-env-update-params': ['infraEnvUpdateParams', 'InfraEnvUpdateParams'],
   'host-create-params': ['newHostParams', 'HostCreateParams'],
+  // The page has the others.
+  'form-check-params': ['form', 'Form'],
+  'networks-read-params': ['networks', 'Networks'],
+  'host-table-params': ['table', 'Table'],
 } as const;
 
 export type BodySchema = keyof typeof BODIES;
@@ -22,13 +26,15 @@ export type BodySchema = keyof typeof BODIES;
 export type OpenApi = {
   /** The served document: all answers in progress share these bytes. */
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Reads a body and checks it. @throws ApiFailure 400 as `check`, and for a text that is not JSON */
+  readonly read: (schema: BodySchema, body: Uint8Array) => unknown;
   /**
-   * Reads a body and checks it against its schema, in assisted-service's words.
+   * Checks a value against its schema, in assisted-service's words.
    *
-   * @returns the body without members that are null
+   * @returns the value without members that are null, and with the names of the schema
    * @throws ApiFailure 400
    */
-  readonly read: (schema: BodySchema, body: Uint8Array) => unknown;
+  readonly check: (schema: BodySchema, value: unknown) => unknown;
 };
 
 /** A failed request: a status, and a reason that the client may read. */
@@ -94,35 +100,31 @@ export function readOpenApi(): OpenApi {
   ajv.addSchema(document, 'service');
   const { schemas } = document.components;
   const compiled = new Map<BodySchema, ValidateFunction>();
-  return {
-    bytes,
-    read(name, text) {
-      const [parameter, struct] = BODIES[name];
-      const refuse = (why: string): never => {
-        throw new ApiFailure(400, `parsing ${parameter} body from "" failed, because ${why}`);
-      };
-      if (text.length === 0) throw new ApiFailure(400, `${parameter} in body is required`);
-      const body =
-        readAsGo(parseBody(text, refuse), schemas[name] ?? {}, {
-          resolve: (schema) =>
-            schema.$ref === undefined ? schema : (schemas[basename(schema.$ref)] ?? {}),
-          struct,
-          refuse,
-        }) ?? {};
-      const validate =
-        compiled.get(name) ?? ajv.compile({ $ref: `service#/components/schemas/${name}` });
-      compiled.set(name, validate);
-      if (!validate(body)) throw new ApiFailure(400, explain(validate.errors?.[0]));
-      return body;
-    },
+  const resolve = (schema: BodySchemaNode): BodySchemaNode =>
+    schema.$ref === undefined ? schema : (schemas[basename(schema.$ref)] ?? {});
+  const check: OpenApi['check'] = (name, value) => {
+    const [, struct] = BODIES[name];
+    const given = { resolve, struct, refuse: (why: string) => refuseBody(name, why) };
+    const body = readAsGo(value, schemas[name] ?? {}, given) ?? {};
+    const validate =
+      compiled.get(name) ?? ajv.compile({ $ref: `service#/components/schemas/${name}` });
+    compiled.set(name, validate);
+    if (!validate(body)) throw new ApiFailure(400, explain(validate.errors?.[0]));
+    return body;
   };
+  return { bytes, check, read: (name, text) => check(name, parseBody(name, text)) };
 }
 
-/** Of a member that is written twice, the last counts, as in Go. */
-function parseBody(text: Uint8Array, refuse: (why: string) => never): unknown {
+const refuseBody = (name: BodySchema, why: string): ApiFailure =>
+  new ApiFailure(400, `parsing ${BODIES[name][0]} body from "" failed, because ${why}`);
+
+/** Parses a body; the last of two members counts, as in Go. */
+function parseBody(name: BodySchema, text: Uint8Array): unknown {
+  if (text.length === 0) throw new ApiFailure(400, `${BODIES[name][0]} in body is required`);
   const read = readJsonText(text, { most: TYPED_JSON.most });
   if (read.why === undefined) return read.value;
-  return refuse(isCutOffJson(Buffer.from(text).toString()) ? 'unexpected EOF' : `it ${read.why}`);
+  const isCut = isCutOffJson(Buffer.from(text).toString());
+  throw refuseBody(name, isCut ? 'unexpected EOF' : `it ${read.why}`);
 }
 
 /** Kernel arguments, some or none. Go's expression takes linear time; the same takes exponential time here. */

@@ -10,7 +10,7 @@ import { type Exchange, type Service, BASE_PATH, identify, type App } from '../c
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { IMAGE_TYPE } from '../infra-envs/rules.ts';
-import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
+import { ApiFailure, requireUuid } from '../openapi.ts';
 import { useRelease, type Release } from '../store/entry.ts';
 import { createRecent, type Recent, serveText } from './images.ts';
 import { requireOneOf } from './presigned.ts';

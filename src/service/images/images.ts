@@ -16,7 +16,6 @@ import type { IsoImage } from '../../iso/index.ts';
 import { decodeEmbedded } from '../../media/areas.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
 import { ownArchiveOf, readMedium } from '../../media/medium.ts';
-import type { OverlayPart } from '../../media/areas.ts';
 import {
   type OverlayPlace,
   type PackedOverlay,
@@ -59,7 +58,7 @@ export type Prepared = {
 /** Images of InfraEnvs. Only their overlays are written. */
 export type CustomisedImages = {
   /**
-   * Makes the overlay of an InfraEnv that is not stored yet, and keeps nothing of it.
+   * Makes the overlay of an InfraEnv that is not stored yet, and does not store it.
    *
    * @throws ApiFailure 400 if no medium can carry the values, 500
    */
@@ -89,7 +88,6 @@ export function createImages(
 ): CustomisedImages {
   const directory = overlaysBelow(data);
   const key = service.key.derive('overlays');
-  const read = (iso: IsoImage, infraEnv: InfraEnv) => readAll(iso, infraEnv, service.networkTool);
   const overlays = createRecent<PackedOverlay>(MOST, isOfValues);
   const ignitions = createRecent<string>(MOST_TEXTS, isOfValues);
   const archives = createRecent<Uint8Array>(MOST_TEXTS, isOfValues);
@@ -101,16 +99,7 @@ export function createImages(
     name: nameOf(infraEnv, release),
     label: labelOverlay(infraEnv),
   });
-  const plan = (infraEnv: InfraEnv, release: Release): Promise<readonly OverlayPart[]> =>
-    generating('failed to generate image', () =>
-      useRelease(release, async (iso) =>
-        planCustomisation(iso, await read(iso, infraEnv), { force: true, dropBuilt: true }),
-      ),
-    );
-  const render = (infraEnv: InfraEnv, release: Release): Promise<Uint8Array> =>
-    generating('failed to generate initrd', () =>
-      useRelease(release, async (iso) => renderArchive(iso, await read(iso, infraEnv))),
-    );
+  const { plan, render, renderConfig } = createMakers(service.networkTool);
   const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
     const place = placeOf(infraEnv, release);
     return (await openStoredOverlay(place)) ?? storeOverlay(place, await plan(infraEnv, release));
@@ -131,11 +120,7 @@ export function createImages(
       }
     },
     readIgnition: (infraEnv, release) =>
-      ignitions.get(nameOf(infraEnv, release), () =>
-        generating('failed to generate ignition', () =>
-          useRelease(release, async (iso) => renderIgnition(iso, await read(iso, infraEnv))),
-        ),
-      ),
+      ignitions.get(nameOf(infraEnv, release), () => renderConfig(infraEnv, release)),
     open: async (infraEnv, release) =>
       createVirtualIso(release.base, await overlayOf(infraEnv, release)),
     readArchive: (infraEnv, release) =>
@@ -149,6 +134,23 @@ export function createImages(
         await removeStoredOverlay({ directory, name, label: labelOverlay(infraEnv) });
       }
     },
+  };
+}
+
+/** Makes what an image is made of; the results are remembered elsewhere. */
+function createMakers(networkTool: NetworkTool | undefined) {
+  const make =
+    <Result>(what: string, act: (iso: IsoImage, values: CustomValues) => Promise<Result>) =>
+    (infraEnv: InfraEnv, release: Release): Promise<Result> =>
+      generating(`failed to generate ${what}`, () =>
+        useRelease(release, async (iso) => act(iso, await readAll(iso, infraEnv, networkTool))),
+      );
+  return {
+    plan: make('image', (iso, values) =>
+      planCustomisation(iso, values, { force: true, dropBuilt: true }),
+    ),
+    render: make('initrd', renderArchive),
+    renderConfig: make('ignition', renderIgnition),
   };
 }
 

@@ -15,7 +15,7 @@ import {
 import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
-import { requireMeant, type AskedRelease } from '../store/versions.ts';
+import { requireMeant } from '../store/versions.ts';
 import { draftChange, draftNew, isText } from './drafts.ts';
 import {
   isBoundTo,

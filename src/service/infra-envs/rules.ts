@@ -136,7 +136,7 @@ const KEY_TYPES = 'ssh-rsa, ssh-ed25519, ecdsa-[VARIANT]';
 
 const LONGEST_KEY = 64;
 
-/** The beginning of a text that is not a key; nothing of a private key. */
+/** The beginning of a text that is not a key; a private key is not quoted. */
 const nameKey = (text: string): string =>
   text.includes('PRIVATE KEY') ? 'a private key' : printable(text.trim()).slice(0, LONGEST_KEY);
 
@@ -155,12 +155,11 @@ function checkNtp({
   if (why !== undefined) throw bad(`Invalid NTP source: ${text}: ${why}`);
 }
 
-const isGiven = (text: string | undefined): text is string =>
-  text !== undefined && text !== null && text !== '';
+const isGiven = (text: string | undefined): text is string => text !== undefined && text !== '';
 
-function checkKernelArgument({ operation = '' }: KernelArgument): void {
+function checkKernelArgument({ operation }: Partial<KernelArgument>): void {
   if (operation === 'append') return;
-  throw bad(`Only kernel argument operation append is supported.  Got ${operation}`);
+  throw bad(`Only kernel argument operation append is supported.  Got ${operation ?? ''}`);
 }
 
 /** Schemes of a proxy: installers refuse others. */
@@ -169,15 +168,15 @@ const PROXIES = [
   ['https_proxy', 'HTTPS', ['http:', 'https:']],
 ] as const;
 
-function checkProxy(proxy: InfraEnvSettings['proxy']): void {
+function checkProxy(proxy: NonNullable<InfraEnvSettings['proxy']> = {}): void {
   for (const [name, title, schemes] of PROXIES) {
-    const text = proxy?.[name] ?? '';
+    const text = proxy[name] ?? '';
     const why = text === '' ? undefined : explainProxy(text, schemes);
     if (why !== undefined) throw bad(`Failed to validate ${title} Proxy: ${why}`);
   }
-  const why = explainUnusable.noProxy(proxy?.no_proxy ?? '');
-  if (why !== undefined)
-    throw bad(`${NO_PROXY}: ${proxy?.no_proxy ?? ''} is not a valid no_proxy entry: ${why}`);
+  const { no_proxy: list = '' } = proxy;
+  const why = explainUnusable.noProxy(list);
+  if (why !== undefined) throw bad(`${NO_PROXY}: ${list} is not a valid no_proxy entry: ${why}`);
 }
 
 /** Explains in assisted-service's words why a proxy cannot be used; the password is not quoted. */

@@ -17,7 +17,7 @@ type Named = Pick<Release, 'version' | 'architecture'>;
  * Finds the version that is meant: itself, or the newest of a minor version such as `4.21`. Releases come
  * before candidates.
  *
- * @returns undefined if there is none
+ * @returns undefined if the store has no such version
  */
 export function findMeant(all: readonly Named[], asked: string | undefined): string | undefined {
   const versions = all.map(({ version }) => version);
