@@ -4,7 +4,7 @@ import { sleep } from '../../base/wait.ts';
 import {
   compareHosts,
   type ComparedHost,
-  type Finding,
+  type NetworkFinding,
   formatFinding,
   formatFindings,
   type NetworkTool,
@@ -101,7 +101,10 @@ function compareAll(hosts: readonly CheckedHost[], own: readonly string[]): Netw
   return { refusals, warnings };
 }
 
-function refuseShared({ index, textPlaceOf }: CheckedHost, problem: Finding): NetworkRefusal {
+function refuseShared(
+  { index, textPlaceOf }: CheckedHost,
+  problem: NetworkFinding,
+): NetworkRefusal {
   if (problem.path !== '') return unusable(index, textPlaceOf, [problem]);
   const field = `static_network_config[${index}].mac_interface_map`;
   return { reason: problem.problem, problems: [{ field, message: problem.problem }] };
@@ -167,7 +170,7 @@ type CheckedHost = ComparedHost & { readonly index: number; readonly textPlaceOf
 function unusable(
   index: number,
   placeOf: PlaceInText,
-  problems: readonly Finding[],
+  problems: readonly NetworkFinding[],
 ): NetworkRefusal {
   const field = fieldOf(index);
   const hint = problems[0]?.hint === undefined ? '' : `; ${problems[0].hint}`;
@@ -184,7 +187,7 @@ function unusable(
 }
 
 /** The beginning of a reason about the document of a host, in assisted-service's words. */
-function beginOf(index: number, problems: readonly Finding[] = []): string {
+function beginOf(index: number, problems: readonly NetworkFinding[] = []): string {
   const [unmapped] = problems;
   return unmapped?.isUnmapped
     ? `mac-interface mapping for interface ${unmapped.owner ?? ''} is missing and not a physical interface: `

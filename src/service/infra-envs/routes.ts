@@ -16,7 +16,7 @@ import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { requireMeant } from '../store/versions.ts';
-import { draftChange, draftNew, isText } from './drafts.ts';
+import { draftChange, draftNew, isFilled } from './drafts.ts';
 import {
   isBoundTo,
   toInfraEnv,
@@ -141,7 +141,7 @@ async function findBound(
   id: string | undefined,
   identity: Identity,
 ): Promise<Cluster | undefined> {
-  if (!isText(id)) return undefined;
+  if (!isFilled(id)) return undefined;
   try {
     return await findCluster(service, id.toLowerCase(), identity);
   } catch (error) {
@@ -159,7 +159,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   await checkParams(service, exchange, { params, isNew: false });
   const infraEnv = await replaceInfraEnv(service, exchange, async (before) => {
     const draft = draftChange(service, params, before);
-    const isAsked = isText(params.openshift_version);
+    const isAsked = isFilled(params.openshift_version);
     const chosen = isAsked ? await withVersion(service, exchange, draft) : draft;
     // The URL of an unchanged image stays valid.
     return isSame(chosen, before) ? undefined : chosen;
