@@ -181,8 +181,15 @@ async function explain(
   return explainEnding(error, file, options);
 }
 
+type Ended = {
+  readonly stdout?: unknown;
+  readonly stderr?: unknown;
+  readonly signal?: string;
+  readonly exitCode?: number;
+};
+
 function explainEnding(
-  { stdout, stderr, signal, exitCode }: ExecaError,
+  { stdout, stderr, signal, exitCode }: Ended,
   file: string,
   { onFailure, shownOutput }: ProcessOptions,
 ): ToolError {

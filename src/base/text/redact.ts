@@ -207,9 +207,8 @@ export function rememberEntry(entry: Readonly<Record<string, unknown>>): void {
   for (const key of ['username', 'email']) rememberForms(listNameForms(text(key)));
   const pair = Buffer.from(text('auth'), 'base64');
   const colon = pair.indexOf(':');
-  if (colon < 1) return;
   const { username, password } = decodeUserInfo(pair.subarray(0, colon), pair.subarray(colon + 1));
-  rememberCredential(username, password.replace(/(?<!\0)\0+$/, ''));
+  if (colon > 0) rememberCredential(username, password.replace(/(?<!\0)\0+$/, ''));
 }
 
 function rememberForms(forms: readonly SecretForm[]): void {
