@@ -44,12 +44,13 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   });
   app.use(async (exchange, next) => {
     for (const [name, value] of Object.entries(PRIVATE)) exchange.header(name, value);
-    checkAsker(service, exchange);
+    checkAsker(service, exchange.env.incoming);
+    service.knownUrls.begin(exchange.env.incoming);
     await next();
   });
   addProbes(app, service, metrics);
   app.use(async (exchange, next) => {
-    if (exchange.req.path.startsWith(BASE_PATH)) service.budgets.countCall(exchange);
+    if (exchange.req.path.startsWith(BASE_PATH)) service.budgets.countCall(exchange.env.incoming);
     await next();
   });
   app.get(`${BASE_PATH}/openapi.json`, (exchange) =>

@@ -10,6 +10,8 @@ import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
+import { type AnswerKnown, createKnownAnswers } from './images/answer-known.ts';
+import { createKnownUrls, forgetChanges, NO_KNOWN_URLS } from './images/known-urls.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
@@ -55,15 +57,19 @@ export type ServiceSettings = BudgetSettings & {
   readonly host: SourceHost;
 };
 
+export type OpenedService = {
+  readonly app: App;
+  readonly answerKnown: AnswerKnown;
+  readonly close: () => Promise<void>;
+};
+
 /** Milliseconds to retry: a client gives up sooner, and resumes. */
 const RETRY_FOR = 30_000;
 
 /**
  * Opens the service with its records. Close it after the last request.
  */
-export async function openService(
-  settings: ServiceSettings,
-): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
+export async function openService(settings: ServiceSettings): Promise<OpenedService> {
   const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
   const key = readServiceKey(settings.key);
   const service = {
@@ -100,18 +106,25 @@ export async function openService(
     { signal: closing.signal, warn },
   );
   const metrics = createMetrics();
-  const app = createApp(
-    { ...service, state, releases, images, networkTool, budgets: createBudgets(settings) },
-    {
-      metrics,
-      onAnswer(request) {
-        metrics.count(request);
-        settings.onAnswer(request);
-      },
-    },
-  );
+  const onAnswer: typeof settings.onAnswer = (request) => {
+    metrics.count(request);
+    settings.onAnswer(request);
+  };
+  const budgets = createBudgets(settings);
+  // Another replica may change what is in a database.
+  const knownUrls = settings.database === undefined ? createKnownUrls(now) : NO_KNOWN_URLS;
+  const all = {
+    ...service,
+    state: forgetChanges(state, knownUrls),
+    releases,
+    images,
+    networkTool,
+    budgets,
+    knownUrls,
+  };
   return {
-    app,
+    app: createApp(all, { metrics, onAnswer }),
+    answerKnown: createKnownAnswers(all, onAnswer),
     async close() {
       closing.abort();
       await sweeping;

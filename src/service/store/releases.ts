@@ -24,6 +24,8 @@ export type Releases = {
   readonly isEmpty: () => Promise<boolean>;
   /** True if an ISO is still being opened, or an address could not be read yet: it may be of any release. */
   readonly isPartial: () => boolean;
+  /** True if this ISO is still in the store; at once, by a look at its file. */
+  readonly isCurrent: (release: Release) => boolean;
   /** True if one of them could be read, as far as is known. */
   readonly isReady: () => Promise<boolean>;
   readonly close: () => Promise<void>;
@@ -99,6 +101,8 @@ export function openReleases(places: readonly string[], options: Options): Relea
       const found = (await list()).filter(isAsked);
       return found.find(isNamed) ?? found[0];
     },
+    isCurrent: (asked) =>
+      [...entries.values()].some(({ release, isCurrent }) => release === asked && isCurrent()),
     isEmpty: async () =>
       ![...entries.values()].some(({ release }) => release) && (await list()).length === 0,
     isPartial: () => [...entries.values()].some(isAway),
