@@ -11,7 +11,7 @@ export type Connection = {
   readonly owner: string | undefined;
   /** The request that is being answered. */
   request?: IncomingMessage | undefined;
-  /** State of the last look: bytes that the client had taken, and since when. */
+  /** State of the last look: bytes that the client had taken, and since when; 0: it has asked for nothing yet. */
   taken: number;
   at: number;
 };
@@ -63,7 +63,10 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
   const hasShare = (owner: string | undefined): boolean => {
     if (owner === undefined) return true;
     const own = listOwn(owner);
-    return own.size < each || close([...own].find((one) => idle.has(one)) ?? findStalled(owner));
+    if (own.size < each) return true;
+    // Not one that has asked for nothing yet: each of many that arrive at once would close the one before.
+    const used = [...own].find((one) => idle.has(one) && one.at > 0);
+    return close(used ?? findStalled(owner));
   };
   const hasRoom = (owner = ''): boolean => {
     if (open.size < most) return true;
