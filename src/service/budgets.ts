@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createBudget, createRate } from '../base/http/budget.ts';
+import { createShares, createRate } from '../base/http/shares.ts';
 import { type ClientAddresses, createClientAddresses } from '../base/http/client-address.ts';
 import { ApiFailure } from './openapi.ts';
 
@@ -57,7 +57,7 @@ export function createBudgets({
   budgets: limits = BUDGET_LIMITS,
   addresses = createClientAddresses(),
 }: BudgetSettings): Budgets {
-  const inFlight = createBudget({ each: limits.tenant, all: Infinity });
+  const inFlight = createShares({ each: limits.tenant, all: Infinity });
   const rate = createRate({ perSecond: limits.rate, burst: limits.rate * BURST });
   const tenants = new WeakMap<IncomingMessage, string>();
   const ownerOf = (incoming: IncomingMessage): string =>
@@ -99,7 +99,7 @@ function createBodyBudget(
     readonly use: (owner: string, bytes: number) => void;
   },
 ): Budgets['openBody'] {
-  const budget = createBudget({ each, all });
+  const budget = createShares({ each, all });
   const leases = new Set<Lease>();
   const drop = (lease: Lease): void => {
     if (leases.delete(lease)) budget.give(lease.owner, lease.bytes);

@@ -9,7 +9,7 @@ import { createApp, type AnsweredRequest } from './app.ts';
 import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
-import type { App } from './context.ts';
+import type { App, Service } from './context.ts';
 import { type AnswerKnown, createKnownAnswers } from './images/answer-known.ts';
 import { createKnownUrls, forgetChanges, NO_KNOWN_URLS } from './images/known-urls.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
@@ -105,26 +105,8 @@ export async function openService(settings: ServiceSettings): Promise<OpenedServ
     { state, directory: overlaysBelow(data) },
     { signal: closing.signal, warn },
   );
-  const metrics = createMetrics();
-  const onAnswer: typeof settings.onAnswer = (request) => {
-    metrics.count(request);
-    settings.onAnswer(request);
-  };
-  const budgets = createBudgets(settings);
-  // Another replica may change what is in a database.
-  const knownUrls = settings.database === undefined ? createKnownUrls(now) : NO_KNOWN_URLS;
-  const all = {
-    ...service,
-    state: forgetChanges(state, knownUrls),
-    releases,
-    images,
-    networkTool,
-    budgets,
-    knownUrls,
-  };
   return {
-    app: createApp(all, { metrics, onAnswer }),
-    answerKnown: createKnownAnswers(all, onAnswer),
+    ...createAnswers(settings, { ...service, state, releases, images, networkTool }),
     async close() {
       closing.abort();
       await sweeping;
@@ -132,6 +114,32 @@ export async function openService(settings: ServiceSettings): Promise<OpenedServ
       await cache.close();
       await state.close();
     },
+  };
+}
+
+type Parts = Omit<Service, 'budgets' | 'knownUrls'>;
+
+/** Creates what answers requests: the routes, and in front of them the memory of URLs. */
+function createAnswers(
+  settings: ServiceSettings,
+  parts: Parts,
+): Pick<OpenedService, 'app' | 'answerKnown'> {
+  const metrics = createMetrics();
+  const onAnswer: typeof settings.onAnswer = (request) => {
+    metrics.count(request);
+    settings.onAnswer(request);
+  };
+  // Another replica may change what is in a database.
+  const knownUrls = settings.database === undefined ? createKnownUrls(settings.now) : NO_KNOWN_URLS;
+  const service: Service = {
+    ...parts,
+    state: forgetChanges(parts.state, knownUrls),
+    budgets: createBudgets(settings),
+    knownUrls,
+  };
+  return {
+    app: createApp(service, { metrics, onAnswer }),
+    answerKnown: createKnownAnswers(service, onAnswer),
   };
 }
 

@@ -11,7 +11,7 @@ import { API, PULL_SECRET } from '../support/service.ts';
 
 /* Tenants that misbehave, and what others have of the service meanwhile. */
 
-const PROBE = fileURLToPath(new URL('./probe.mjs', import.meta.url));
+const PROBE = fileURLToPath(new URL('./probe-live.ts', import.meta.url));
 
 /** Addresses of loopback stand for those of clients. */
 const ATTACKER = '127.0.0.66';
@@ -73,7 +73,7 @@ export async function probeDuring<Result>(
   { port }: Victim,
   attack: () => Promise<Result>,
 ): Promise<Probed & { readonly attacked: Result }> {
-  const probe = spawn(process.execPath, [PROBE, String(port), OTHERS], {
+  const probe = spawn(process.execPath, ['--import', 'tsx', PROBE, String(port), OTHERS], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const printed = text(probe.stdout);
@@ -96,12 +96,9 @@ const count = (statuses: readonly number[]): Statuses => {
 
 type Made = { readonly status: number; readonly body: Readonly<Record<string, string>> };
 
-async function post(
-  { port }: Victim,
-  path: string,
-  body: object,
-  localAddress: string,
-): Promise<Made> {
+type Sent = { readonly path: string; readonly body: object; readonly from: string };
+
+async function post({ port }: Victim, { path, body, from: localAddress }: Sent): Promise<Made> {
   const headers = { 'content-type': 'application/json' };
   const asked = request({
     port,
@@ -120,14 +117,22 @@ async function post(
 /** Path of an image of another tenant. */
 export async function orderImage(victim: Victim, version: string): Promise<string> {
   const cluster = { name: 'edge', openshift_version: version };
-  const { body } = await post(victim, '/v2/clusters/disconnected', cluster, OTHERS);
+  const { body } = await post(victim, {
+    path: '/v2/clusters/disconnected',
+    body: cluster,
+    from: OTHERS,
+  });
   const infraEnv = {
     name: 'edge',
     cluster_id: body['id'],
     image_type: 'disconnected-iso',
     pull_secret: PULL_SECRET,
   };
-  const { body: made } = await post(victim, '/v2/infra-envs', infraEnv, OTHERS);
+  const { body: made } = await post(victim, {
+    path: '/v2/infra-envs',
+    body: infraEnv,
+    from: OTHERS,
+  });
   const { pathname, search } = new URL(made['download_url'] ?? '');
   return pathname + search;
 }
@@ -145,7 +150,8 @@ export async function createLargeInfraEnvs(victim: Victim, most: number): Promis
   const statuses: number[] = [];
   const create = async (first: number): Promise<void> => {
     for (let index = first; index < most; index += LANES) {
-      const made = post(victim, '/v2/infra-envs', { ...body, name: `large-${index}` }, ATTACKER);
+      const sent = { ...body, name: `large-${index}` };
+      const made = post(victim, { path: '/v2/infra-envs', body: sent, from: ATTACKER });
       statuses.push((await made.catch(() => ({ status: 0 }))).status);
     }
   };

@@ -94,27 +94,34 @@ const TURN = 1 << 20;
 /** Bytes of a piece for a client of TLS, which keeps all of it a second time until it is sent. */
 const ENCRYPTED = 64 << 10;
 
+async function sendBody(exchange: Exchange, sending: Sending): Promise<void> {
+  const { start, end } = sending.planned.body ?? { start: 0, end: -1 };
+  const largest = exchange.response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
+  const size = end + 1 - start;
+  const leave = pieces.join();
+  try {
+    const buffer = size <= SMALL ? pieces.take(size, largest) : undefined;
+    if (buffer && buffer.length >= size) {
+      await sendPiece(exchange, sending, { buffer, piece: buffer.subarray(0, size) });
+      return;
+    }
+    if (buffer) pieces.give(buffer);
+    await sendPieces(exchange, sending, largest);
+  } finally {
+    leave();
+  }
+}
+
 /**
  * A loop of calls, not of promises: with promises a download takes half as much processor time
  * again.
  */
-async function sendBody(exchange: Exchange, sending: Sending): Promise<void> {
-  const { response } = exchange;
-  const { planned, served, progress, gone } = sending;
+async function sendPieces(
+  { response }: Exchange,
+  { planned, served, progress, gone }: Sending,
+  largest: number | undefined,
+): Promise<void> {
   const { start, end } = planned.body ?? { start: 0, end: -1 };
-  const leave = pieces.join();
-  const largest = response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
-  const size = end + 1 - start;
-  if (size <= SMALL) {
-    const buffer = pieces.take(size, largest);
-    if (buffer.length >= size) {
-      await sendPiece(exchange, sending, { buffer, piece: buffer.subarray(0, size) }).finally(
-        leave,
-      );
-      return;
-    }
-    pieces.give(buffer);
-  }
   let at = start;
   let turn = 0;
   const pump = (resolve: (done: undefined) => void, reject: (error: unknown) => void): void => {
@@ -157,11 +164,7 @@ async function sendBody(exchange: Exchange, sending: Sending): Promise<void> {
     };
     next();
   };
-  try {
-    await waitFor<undefined>(gone, pump);
-  } finally {
-    leave();
-  }
+  await waitFor<undefined>(gone, pump);
 }
 
 /**

@@ -101,17 +101,20 @@ export function openReleases(places: readonly string[], options: Options): Relea
       const found = (await list()).filter(isAsked);
       return found.find(isNamed) ?? found[0];
     },
-    isCurrent: (asked) =>
-      [...entries.values()].some(({ release, isCurrent }) => release === asked && isCurrent()),
+    isCurrent: (asked) => isHeld(entries.values(), asked),
     isEmpty: async () =>
       ![...entries.values()].some(({ release }) => release) && (await list()).length === 0,
     isPartial: () => [...entries.values()].some(isAway),
     isReady: async () =>
       (await settle()).some(({ release, failedAt }) => release && failedAt === undefined),
-    async close() {
-      await bases.close();
-    },
+    close: () => bases.close(),
   };
+}
+
+/** True if an entry still has this ISO at its place. */
+function isHeld(entries: Iterable<Entry>, asked: Release): boolean {
+  for (const { release, isCurrent } of entries) if (release === asked) return isCurrent();
+  return false;
 }
 
 /** Creates a lister; an unreadable place is empty, and each new reason is reported. */
