@@ -17,7 +17,7 @@ export type AnswerKnown = (
  * failure to read before the first byte, is left to the routes.
  */
 export function createKnownAnswers(
-  service: Pick<Service, 'knownUrls' | 'budgets' | 'publicUrl' | 'isLocal'>,
+  service: Pick<Service, 'knownUrls' | 'budgets' | 'publicUrl' | 'isLocal' | 'corsOrigins'>,
   onAnswer: (request: AnsweredRequest) => void,
 ): AnswerKnown {
   return (request, response, routes) => {

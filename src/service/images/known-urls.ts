@@ -43,7 +43,9 @@ export function createKnownUrls(now: () => number): KnownUrls {
   return {
     find({ url = '', headers }) {
       const image = images.get(url);
-      if (!image || headers['image-token'] !== undefined) return undefined;
+      // The routes read a token in the head, and answer pages of other origins.
+      const isPlain = headers['image-token'] === undefined && headers.origin === undefined;
+      if (!image || !isPlain) return undefined;
       const isOver = image.expires !== undefined && image.expires.getTime() <= now();
       if (!isOver && image.isCurrent()) return image;
       images.delete(url);

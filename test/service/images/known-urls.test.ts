@@ -156,12 +156,15 @@ describe('the memory of URLs', () => {
     expect(known.find(late)).toBe(undefined);
   });
 
-  it('leaves a request with a token in its head to the routes', () => {
-    const known = createKnownUrls(() => 0);
-    const plain = request('/1');
-    known.begin(plain);
-    known.remember(plain, image);
-    expect(known.find(request('/1'))).toBe(image);
-    expect(known.find(request('/1', { 'image-token': 'x' }))).toBe(undefined);
-  });
+  it.each(['image-token', 'origin'])(
+    'leaves a request with %s in its head to the routes',
+    (name) => {
+      const known = createKnownUrls(() => 0);
+      const plain = request('/1');
+      known.begin(plain);
+      known.remember(plain, image);
+      expect(known.find(request('/1'))).toBe(image);
+      expect(known.find(request('/1', { [name]: 'x' }))).toBe(undefined);
+    },
+  );
 });
