@@ -11,7 +11,7 @@ export type Connection = {
   readonly owner: string | undefined;
   /** The request that is being answered. */
   request?: IncomingMessage | undefined;
-  /** State of the last look: bytes that the client had taken, and since when; 0: it has asked for nothing yet. */
+  /** State of the last look: bytes that the client had taken, and since when. */
   taken: number;
   at: number;
 };
@@ -64,9 +64,10 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
     if (owner === undefined) return true;
     const own = listOwn(owner);
     if (own.size < each) return true;
-    // Not one that has asked for nothing yet: each of many that arrive at once would close the one before.
-    const used = [...own].find((one) => idle.has(one) && one.at > 0);
-    return close(used ?? findStalled(owner));
+    // Not one that has just come: each of many that arrive at once would close the one before.
+    const since = performance.now() - FRESH;
+    const resting = [...own].find((one) => idle.has(one) && one.at < since);
+    return close(resting ?? findStalled(owner));
   };
   const hasRoom = (owner = ''): boolean => {
     if (open.size < most) return true;
@@ -84,6 +85,7 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
       if (!hasRoom(owner)) {
         return { status: 503, message: `there are ${most} connections already` };
       }
+      connection.at = performance.now();
       open.add(connection);
       idle.add(connection);
       if (owner !== undefined) owned.set(owner, listOwn(owner).add(connection));
@@ -97,6 +99,7 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
     },
     finish(connection) {
       connection.request = undefined;
+      connection.at = performance.now();
       if (open.has(connection)) idle.add(connection);
     },
   };
@@ -115,6 +118,9 @@ function findGreedy(
 
 /** Bytes that the kernel has; bytes of a write in progress are not counted. */
 const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
+
+/** Milliseconds in which a connection without a request is about to have one. */
+const FRESH = 1000;
 
 /** Milliseconds between two looks at all connections. */
 const LOOK_EVERY = 1000;
