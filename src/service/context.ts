@@ -136,7 +136,7 @@ const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
  */
 export function checkAsker(
   { publicUrl, isLocal, corsOrigins }: Pick<Service, 'publicUrl' | 'isLocal' | 'corsOrigins'>,
-  { method = '', headersDistinct, headers }: IncomingMessage,
+  { method, headersDistinct, headers }: IncomingMessage,
 ): void {
   if ((headersDistinct['host'] ?? []).length > 1) {
     throw new ApiFailure(400, 'the request has more than one Host');
@@ -147,7 +147,7 @@ export function checkAsker(
       'this host name is not served here: use localhost, or set --public-url',
     );
   }
-  if (READS.includes(method) || corsOrigins.includes(headers.origin ?? '')) return;
+  if (READS.includes(String(method)) || corsOrigins.includes(headers.origin ?? '')) return;
   if (!isForeign(headers, publicUrl)) return;
   throw new ApiFailure(
     403,

@@ -64,10 +64,7 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
     if (owner === undefined) return true;
     const own = listOwn(owner);
     if (own.size < each) return true;
-    // Not one that has just come: each of many that arrive at once would close the one before.
-    const since = performance.now() - FRESH;
-    const resting = [...own].find((one) => idle.has(one) && one.at < since);
-    return close(resting ?? findStalled(owner));
+    return close(findResting(own) ?? findStalled(owner));
   };
   const hasRoom = (owner = ''): boolean => {
     if (open.size < most) return true;
@@ -103,6 +100,12 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
       if (open.has(connection)) idle.add(connection);
     },
   };
+}
+
+/** A connection without a request; not one that has just come, which the next of many that come at once would close. */
+function findResting(own: ReadonlySet<Connection>): Connection | undefined {
+  const since = performance.now() - FRESH;
+  return [...own].find(({ request, at }) => !request && at < since);
 }
 
 /** The oldest connection of the owner who has most, if that is more than a newcomer will have. */
