@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Identity } from './auth/identity.ts';
 import {
+  addWarnings,
   BASE_PATH,
   identify,
   readBody,
@@ -10,6 +11,7 @@ import {
   type Service,
 } from './context.ts';
 import { ApiFailure, notFound, requireUuid } from './openapi.ts';
+import { listPage } from './pages.ts';
 import type { StoredRecord } from './state/state.ts';
 
 /* Owns the routes of clusters and of versions. */
@@ -33,8 +35,8 @@ export function addClusterRoutes(app: App, service: Service): void {
   app.post(`${clusters}/disconnected`, (exchange) => createCluster(service, exchange));
   app.get(clusters, async (exchange) => {
     const { tenant } = await identify(service, exchange);
-    const records = await service.state.list('clusters', tenant);
-    return exchange.json(records.map((record) => formatCluster(record as ClusterRecord)));
+    const page = await listPage(service, exchange, { collection: 'clusters', tenant });
+    return exchange.json(page.map((record) => formatCluster(record as ClusterRecord)));
   });
   app.get(`${clusters}/:cluster_id`, async (exchange) => {
     const identity = await identify(service, exchange);
@@ -44,8 +46,7 @@ export function addClusterRoutes(app: App, service: Service): void {
   app.delete(`${clusters}/:cluster_id`, async (exchange) => {
     const identity = await identify(service, exchange);
     const id = requireUuid(exchange.req.param('cluster_id'), 'cluster_id');
-    await findRecord(service, id, identity);
-    await service.state.remove('clusters', id);
+    await removeCluster(service, exchange, { id, tenant: identity.tenant });
     return exchange.body(null, 204);
   });
 }
@@ -87,6 +88,28 @@ async function createCluster(service: Service, exchange: Exchange): Promise<Resp
   return exchange.json(formatCluster(record), 201);
 }
 
+/**
+ * Removes a cluster, also one that cannot be read. Its InfraEnvs stay, as in assisted-service, and a
+ * warning names them.
+ *
+ * @throws ApiFailure 404
+ */
+async function removeCluster(
+  service: Service,
+  exchange: Exchange,
+  { id, tenant }: { readonly id: string; readonly tenant: string },
+): Promise<void> {
+  const head = await service.state.find('clusters', id);
+  if (head?.tenant !== tenant) throw notFound('cluster', id);
+  await service.state.remove('clusters', id);
+  const { records, damaged } = await service.state.list('infra-envs', { tenant, parent: id });
+  const left = [...records.map((each) => each.id), ...damaged];
+  if (left.length === 0) return;
+  addWarnings(service, exchange, [
+    `infra envs of the cluster stay, without images, until they are deleted: ${left.join(' ')}`,
+  ]);
+}
+
 const formatCluster = ({ id, tenant, body }: ClusterRecord): object => ({
   id,
   href: `${BASE_PATH}/v2/clusters/${id}`,
@@ -107,8 +130,8 @@ async function findRecord(
   id: string,
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<ClusterRecord> {
-  const record = await service.state.read('clusters', id);
-  if (record?.tenant !== tenant) throw notFound('cluster', id);
+  const record = await service.state.read('clusters', id, tenant);
+  if (!record) throw notFound('cluster', id);
   return record as ClusterRecord;
 }
 

@@ -11,7 +11,7 @@ import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { CustomisedImages } from './images/images.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
-import type { ServiceKey, State } from './state/state.ts';
+import type { State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
 
 /**
@@ -20,7 +20,6 @@ import type { Releases } from './store/releases.ts';
  */
 export type Service = {
   readonly state: State;
-  readonly key: ServiceKey;
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
   readonly releases: Releases;

@@ -62,7 +62,7 @@ export async function findByToken(
   expected?: string,
 ): Promise<InfraEnv> {
   const id = await service.urlTokens.verify(token);
-  const record = await service.state.read('infra-envs', id);
+  const record = await service.state.find('infra-envs', id);
   if (!record || (expected !== undefined && id !== expected)) {
     throw new ApiFailure(404, `infra env ${expected ?? id} not found`);
   }

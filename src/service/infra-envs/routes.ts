@@ -18,8 +18,8 @@ import {
 import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { toArchitecture, ApiFailure, notFound, requireUuid } from '../openapi.ts';
+import { listPage } from '../pages.ts';
 import {
-  isBoundTo,
   toInfraEnv,
   toRecord,
   type InfraEnv,
@@ -41,14 +41,13 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   app.post(infraEnvs, (exchange) => createInfraEnv(service, exchange));
   app.get(infraEnvs, async (exchange) => {
     const { tenant } = await identify(service, exchange);
-    const cluster = exchange.req.query('cluster_id');
-    const all = await service.state.list('infra-envs', tenant);
-    const asked = all
-      .filter((record) => cluster === undefined || isBoundTo(record, cluster))
-      .map((record) => toInfraEnv(service.key, record));
-    return exchange.json(
-      await Promise.all(asked.map((each) => formatInfraEnv(service, exchange, each))),
-    );
+    const page = await listPage(service, exchange, {
+      collection: 'infra-envs',
+      tenant,
+      parent: exchange.req.query('cluster_id')?.toLowerCase(),
+    });
+    const shown = page.map((record) => formatInfraEnv(service, exchange, toInfraEnv(record)));
+    return exchange.json(await Promise.all(shown));
   });
   app.get(one, async (exchange) => {
     const infraEnv = await findAsked(service, exchange);
@@ -56,9 +55,9 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   });
   app.patch(one, (exchange) => updateInfraEnv(service, exchange));
   app.delete(one, async (exchange) => {
-    const infraEnv = await findAsked(service, exchange);
-    await service.state.remove('infra-envs', infraEnv.id);
-    await service.images.forget(infraEnv);
+    const identity = await identify(service, exchange);
+    const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
+    await removeInfraEnv(service, id, identity);
     return exchange.body(null, 204);
   });
   app.post(`${one}/hosts`, async (exchange) => {
@@ -69,13 +68,25 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
 
 /** Finds an InfraEnv of the tenant. @throws ApiFailure 404 */
 export async function findInfraEnv(
-  { state, key }: Service,
+  { state }: Pick<Service, 'state'>,
   id: string,
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<InfraEnv> {
-  const record = await state.read('infra-envs', id);
-  if (record?.tenant !== tenant) throw notFound('infra env', id);
-  return toInfraEnv(key, record);
+  const record = await state.read('infra-envs', id, tenant);
+  if (!record) throw notFound('infra env', id);
+  return toInfraEnv(record);
+}
+
+/** Removes an InfraEnv of the tenant, also one that cannot be read. @throws ApiFailure 404 */
+async function removeInfraEnv(
+  { state, images }: Service,
+  id: string,
+  { tenant }: Identity,
+): Promise<void> {
+  const head = await state.find('infra-envs', id);
+  if (head?.tenant !== tenant) throw notFound('infra env', id);
+  await state.remove('infra-envs', id);
+  await images.forget(head);
 }
 
 async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv> {
@@ -113,7 +124,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
     updated_at: time,
   };
   checkSize(infraEnv);
-  await service.state.create('infra-envs', toRecord(service.key, infraEnv));
+  await service.state.create('infra-envs', toRecord(infraEnv));
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
 }
 
@@ -171,7 +182,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
       return exchange.json(await formatInfraEnv(service, exchange, before), 201);
     }
     checkSize(infraEnv);
-    if (!(await service.state.replace('infra-envs', toRecord(service.key, infraEnv)))) continue;
+    if (!(await service.state.replace('infra-envs', toRecord(infraEnv)))) continue;
     await service.images.forget(before);
     return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
   }
