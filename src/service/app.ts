@@ -5,7 +5,7 @@ import { routePath } from 'hono/route';
 import { createServer, STATUS_CODES, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { IntegrityError, RegistryError } from '../base/errors.ts';
+import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import {
   answerInTurn,
   prepareDrain,
@@ -163,21 +163,23 @@ function answerFailure(error: Error): Response {
         ? new ApiFailure(error.status, error.message)
         : error instanceof RegistryError
           ? new ApiFailure(503, `the ${placeOf(error)} cannot be read now`)
-          : error instanceof IntegrityError
-            ? explainIntegrity(error)
-            : new ApiFailure(500, 'internal error');
+          : explainOther(error);
   return Response.json(formatFailure(failure), {
     status: failure.status,
     headers: HEADERS[failure.status] ?? {},
   });
 }
 
-/** A damaged record is its owner's to delete; the others are for the operator, in the log. */
-const explainIntegrity = ({ code, message }: IntegrityError): ApiFailure => {
-  if (code === 'service.record-damaged') return new ApiFailure(500, message);
-  if (code.startsWith('service.')) return new ApiFailure(503, 'the records cannot be read now');
+/** A tenant can act on some failures of records. The others are for the operator, in the log. */
+function explainOther(error: Error): ApiFailure {
+  const code = error instanceof SealiftError ? error.code : '';
+  if (code === 'service.tenant-limit') return new ApiFailure(403, error.message);
+  if (code === 'service.record-damaged') return new ApiFailure(500, error.message);
+  if (error instanceof IntegrityError && code.startsWith('service.')) {
+    return new ApiFailure(503, 'the records cannot be read now');
+  }
   return new ApiFailure(500, 'internal error');
-};
+}
 
 const placeOf = ({ code }: RegistryError): string =>
   code === 'service.database' ? 'database' : 'store';

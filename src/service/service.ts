@@ -129,7 +129,15 @@ export async function openService(
 async function openState(
   settings: ServiceSettings,
 ): Promise<{ readonly state: State; readonly ring: KeyRing }> {
-  const { data, database, previousKey, tenantLimits: limits = LIMITS, warn, host, ending: signal } = settings;
+  const {
+    data,
+    database,
+    previousKey,
+    tenantLimits: limits = LIMITS,
+    warn,
+    host,
+    ending: signal,
+  } = settings;
   const previous = previousKey && readMasterKey(previousKey, '--previous-key');
   const keys = { key: readMasterKey(settings.key), ...withoutUndefined({ previous }) };
   await claimDataDirectory(data, warn);

@@ -73,10 +73,8 @@ export function createImages(
   const overlays = createRecent<PackedOverlay>(MOST, isOfValues);
   const ignitions = createRecent<string>(MOST_TEXTS, isOfValues);
   const archives = createRecent<Uint8Array>(MOST_TEXTS, isOfValues);
-  const nameOf = (
-    { id, revision }: Pick<InfraEnv, 'id' | 'revision'>,
-    { base }: Release,
-  ): string => `${id} ${revision} ${base.digest}`;
+  const nameOf = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>, { base }: Release): string =>
+    `${id} ${revision} ${base.digest}`;
   const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
     const name = nameOf(infraEnv, release);
     const place = { directory, key, name, label: labelOverlay(infraEnv) };

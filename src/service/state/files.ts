@@ -19,10 +19,7 @@ import { COLLECTIONS, RECORD_FILE, type Collection } from './state.ts';
  *
  * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`
  */
-export async function openFileBackend(
-  directory: string,
-  lease: LeaseOptions,
-): Promise<Backend> {
+export async function openFileBackend(directory: string, lease: LeaseOptions): Promise<Backend> {
   await makeDirectory(directory, 0o700);
   const unlock = await takeLock(directory, lease);
   try {

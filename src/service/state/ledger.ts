@@ -175,7 +175,16 @@ function parseLine({ seq, text }: LedgerLine): LineContent | undefined {
 }
 
 /** A beginning has two members, a removal three. */
-type StoredMembers = readonly [number, string, string?, string?, number?, string?, number?, string?];
+type StoredMembers = readonly [
+  number,
+  string,
+  string?,
+  string?,
+  number?,
+  string?,
+  number?,
+  string?,
+];
 
 /** True if the line begins a ledger, if it is one of ours. */
 export const isBaseLine = (line: LedgerLine): boolean => {

@@ -3,7 +3,6 @@ import { RegistryError, SealiftError } from '../../base/errors.ts';
 import { explainTls } from '../../base/http/network-failure.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { redact } from '../../base/text/redact.ts';
-import { ApiFailure } from '../openapi.ts';
 import { readDatabaseAccess, type DatabaseAccess } from './database-access.ts';
 import { createPostgresBackend } from './postgres-backend.ts';
 import type { Backend } from './backend.ts';
@@ -60,11 +59,8 @@ function readAccess(url: string, env: NodeJS.ProcessEnv): DatabaseAccess {
 const AWAY = /^(?:08|53|57|58)/;
 
 const isAway = (error: unknown): boolean =>
-  !isOurs(error) && (!(error instanceof pg.DatabaseError) || AWAY.test(error.code ?? ''));
-
-/** A refusal of our own, which was thrown between two queries. */
-const isOurs = (error: unknown): boolean =>
-  error instanceof SealiftError || error instanceof ApiFailure;
+  !(error instanceof SealiftError) && // thrown between two queries
+  (!(error instanceof pg.DatabaseError) || AWAY.test(error.code ?? ''));
 
 function describeAway(cause: unknown, host: string): RegistryError {
   const tls = explainTls({ host }, cause);

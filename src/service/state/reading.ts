@@ -117,7 +117,8 @@ function choosePage(
   return { ids };
 }
 
-const keyOf = ({ collection, id }: Place, digest: string): string => `${collection} ${id} ${digest}`;
+const keyOf = ({ collection, id }: Place, digest: string): string =>
+  `${collection} ${id} ${digest}`;
 
 /** Creates a memory of records; the one that was used longest ago leaves first. */
 function createMemory(limit: number) {

@@ -1,4 +1,4 @@
-import { ApiFailure } from '../openapi.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { Backend, Place, Row } from './backend.ts';
 import { createChanges } from './changes.ts';
@@ -107,7 +107,7 @@ export const toEntry = (row: Row, parent = row.parent): Entry => ({
   ...(parent !== undefined && { parent }),
 });
 
-/** @throws ApiFailure 403 */
+/** @throws ConfigError `service.tenant-limit` */
 function requireRoom(
   ledger: Ledger,
   limits: TenantLimits,
@@ -115,12 +115,12 @@ function requireRoom(
 ): void {
   const { records, bytes } = ledger.usageOf(entry.tenant);
   if (!before && records >= limits.records) {
-    throw new ApiFailure(403, `there are ${records} records already: delete some that are not used`);
+    throw tooMuch(`there are ${records} records already, and no more are allowed`);
   }
   const after = bytes + entry.size - (before?.size ?? 0);
   if (after <= limits.bytes || entry.size <= (before?.size ?? 0)) return;
-  throw new ApiFailure(
-    403,
-    `the records would have more than ${formatSize(limits.bytes)}: delete some that are not used`,
-  );
+  throw tooMuch(`the records would have more than ${formatSize(limits.bytes)}`);
 }
+
+const tooMuch = (problem: string): ConfigError =>
+  new ConfigError('service.tenant-limit', `${problem}: delete some that are not used`);

@@ -69,10 +69,7 @@ const NAMES: Readonly<Record<Collection, string>> = {
 };
 
 /** NIST SP 800-38D 5.1.1: additional authenticated data. */
-const boundTo = (
-  collection: Collection,
-  { tenant, id, revision, parent }: RecordHead,
-): string =>
+const boundTo = (collection: Collection, { tenant, id, revision, parent }: RecordHead): string =>
   JSON.stringify(['sealift record', collection, tenant, id, revision, parent ?? null]);
 
 const isEncrypted = (stored: unknown): stored is { readonly encrypted: string } =>

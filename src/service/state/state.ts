@@ -67,12 +67,12 @@ export type State = {
     tenant?: string,
   ) => Promise<StoredRecord | undefined>;
   readonly list: (collection: Collection, query: RecordQuery) => Promise<RecordPage>;
-  /** @throws ApiFailure 403 if its tenant has too much */
+  /** @throws ConfigError `service.tenant-limit` */
   readonly create: (collection: Collection, record: StoredRecord) => Promise<void>;
   /**
    * Replaces a record; false if the stored one is missing or does not have the previous revision.
    *
-   * @throws ApiFailure 403 if its tenant has too much
+   * @throws ConfigError `service.tenant-limit`
    */
   readonly replace: (collection: Collection, record: StoredRecord) => Promise<boolean>;
   /** Removes a record, also one that is damaged; false if there is no such record. */
