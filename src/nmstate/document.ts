@@ -14,10 +14,15 @@ export type NetworkText = {
   readonly value: unknown;
   /** Why the text has no value, as a sentence without its subject; it quotes no part of the text. */
   readonly problem?: string;
+  /** The same problem apart from its place. */
+  readonly fault?: TextPlace & { readonly problem: string };
   readonly writtenOf: WrittenOf;
-  /** Line of the value at a path, or of the nearest one above it, from 1; undefined if the document has no part of it. */
-  readonly lineOf: (path: string) => number | undefined;
+  /** The value at a path, or the nearest one above it; undefined if the document has no part of it. */
+  readonly placeOf: (path: string) => TextPlace | undefined;
 };
+
+/** Line and column, from 1. */
+export type TextPlace = { readonly line: number; readonly column: number };
 
 /** The text of a value that was written without quotes, by its path; undefined for any other. */
 export type WrittenOf = (path: string) => string | undefined;
@@ -40,15 +45,27 @@ export function readNetworkText(
   const isParsed = parsed.faults.length === 0;
   const value = (isParsed ? walk.read(parsed.document.contents, FREE, '') : undefined) ?? {};
   const [fault] = [...parsed.faults, ...walk.findings.map(explainFinding)];
-  const lineAt = (offset: number): number => Math.max(1, parsed.lines.linePos(offset).line);
+  const placeAt = (offset: number): TextPlace => {
+    const { line, col } = parsed.lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
   const what = walk.isTooLarge ? 'too large' : 'not YAML';
   return {
     value: fault ? {} : value,
-    ...(fault && { problem: `is ${what}: line ${lineAt(fault.offset)}: ${fault.problem}` }),
+    ...(fault && describeFault(what, fault.problem, placeAt(fault.offset))),
     writtenOf: walk.writtenOf,
-    lineOf: (path) => (hasPart(value, path) ? lineAt(walk.offsetOf(path)) : undefined),
+    placeOf: (path) => (hasPart(value, path) ? placeAt(walk.offsetOf(path)) : undefined),
   };
 }
+
+const describeFault = (
+  what: string,
+  problem: string,
+  place: TextPlace,
+): Required<Pick<NetworkText, 'problem' | 'fault'>> => ({
+  problem: `is ${what}: line ${place.line}: ${problem}`,
+  fault: { ...place, problem: `is ${what}: ${problem}` },
+});
 
 const hasPart = (value: unknown, path: string): boolean =>
   Object.hasOwn(objectOrEmpty(value), path.replace(/[.[].*$/, ''));

@@ -11,7 +11,7 @@ export {
   profilesOf,
 } from './plan.ts';
 export { FAMILIES, isDynamic, listAllAddresses } from './addresses.ts';
-export { readNetworkText } from './document.ts';
+export { readNetworkText, type TextPlace } from './document.ts';
 export { formatNetworkConfig } from './format.ts';
 export type { Keyfile } from './keyfile.ts';
 export type { InterfaceAddress } from './members.ts';

@@ -257,6 +257,6 @@ function createPlaces({ source, networkConfig }: HostNetwork): (path: string) =>
   let text: NetworkText | undefined;
   return (path) => {
     text ??= readNetworkText(networkConfig); // most documents have no finding
-    return `${source}:${text.lineOf(path) ?? 1}`;
+    return `${source}:${text.placeOf(path)?.line ?? 1}`;
   };
 }

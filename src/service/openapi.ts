@@ -35,6 +35,19 @@ export class ApiFailure extends Error {
   }
 }
 
+/** A problem of one value, for the form in which a person typed it. */
+export type FieldProblem = {
+  /** Member of the request: `proxy.http_proxy`, `static_network_config[0].network_yaml`. */
+  readonly field: string;
+  /** Line and column in a value of several lines, from 1. */
+  readonly line?: number;
+  readonly column?: number;
+  /** Member of a network document: `interfaces[0].mtu`. */
+  readonly path?: string;
+  /** A sentence. */
+  readonly message: string;
+};
+
 /** Formats an error in assisted-service's format; authentication errors have another format. */
 export const formatFailure = ({ status, message }: ApiFailure): object =>
   status === 401 || status === 403

@@ -5,12 +5,14 @@ import {
   compareHosts,
   type ComparedHost,
   type Finding,
+  formatFinding,
   formatFindings,
   type NetworkTool,
   planNetwork,
   readNetworkText,
+  type TextPlace,
 } from '../../nmstate/index.ts';
-import { ApiFailure } from '../openapi.ts';
+import { ApiFailure, type FieldProblem } from '../openapi.ts';
 import type { StaticNetwork } from './infra-env.ts';
 
 /* Owns the rules of the hosts of an InfraEnv and of their networks. */
@@ -23,6 +25,19 @@ const MOST_VALUES = 25_000;
 
 const MOST_INTERFACES = 4096;
 
+/** The reason why a host is refused, as an answer has it, and its problems one by one, for a form. */
+export type NetworkRefusal = {
+  readonly reason: string;
+  readonly problems: readonly FieldProblem[];
+};
+
+export type NetworksVerdict = {
+  /** In the order of the hosts. */
+  readonly refusals: readonly NetworkRefusal[];
+  /** Warnings, each with its field. */
+  readonly warnings: readonly string[];
+};
+
 /**
  * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
  * so it does not quote a text that is not YAML, which may hold passwords.
@@ -31,115 +46,182 @@ const MOST_INTERFACES = 4096;
  * @throws ApiFailure 400 that names the field
  */
 export async function checkNetworks(
-  networks: readonly StaticNetwork[] = [],
+  networks?: readonly StaticNetwork[],
   tool?: NetworkTool,
 ): Promise<readonly string[]> {
+  const { refusals, warnings } = await judgeNetworks(networks, tool);
+  if (refusals[0]) throw bad(refusals[0].reason);
+  return warnings;
+}
+
+/** Judges networks by the same rules, and names the problems of all hosts. */
+export async function judgeNetworks(
+  networks: readonly StaticNetwork[] = [],
+  tool?: NetworkTool,
+): Promise<NetworksVerdict> {
   const interfaces = networks.flatMap(({ mac_interface_map: map = [] }) => map).length;
-  if (interfaces > MOST_INTERFACES) {
-    throw refuse('static_network_config', `has more than ${MOST_INTERFACES} interfaces`);
-  }
+  if (interfaces > MOST_INTERFACES) return tooMany(`${MOST_INTERFACES} interfaces`);
   let values = 0;
   const warnings: string[] = [];
-  const hosts: CheckedHost[] = [];
+  const hosts: (CheckedHost | NetworkRefusal)[] = [];
   for (const [index, network] of networks.entries()) {
-    const { count, host, warnings: own } = await checkNetwork(network, index, tool);
-    values += count;
-    append(warnings, own);
-    hosts.push(host);
-    if (values > MOST_VALUES) {
-      throw refuse('static_network_config', `has more than ${MOST_VALUES} values`);
-    }
+    const judged = await judgeNetwork(network, index, tool);
+    values += judged.count;
+    append(warnings, judged.warnings);
+    hosts.push(judged.host);
+    if (values > MOST_VALUES) return tooMany(`${MOST_VALUES} values`);
     await sleep(0, new AbortController().signal); // other requests are answered in between
   }
-  return [...warnings, ...checkShared(hosts)];
+  const refusals = hosts.filter((host) => 'reason' in host);
+  return refusals.length > 0
+    ? { refusals, warnings }
+    : compareAll(
+        hosts.filter((host) => 'state' in host),
+        warnings,
+      );
 }
 
-/** Refuses hosts that cannot be told apart. @returns warnings */
-function checkShared(hosts: readonly CheckedHost[]): readonly string[] {
-  return compareHosts(hosts).flatMap(({ problems: [problem], warnings }, index) => {
+function tooMany(what: string): NetworksVerdict {
+  const field = 'static_network_config';
+  return { refusals: [refuse(field, { problem: `has more than ${what}` })], warnings: [] };
+}
+
+/** Refuses hosts that cannot be told apart. */
+function compareAll(hosts: readonly CheckedHost[], own: readonly string[]): NetworksVerdict {
+  const refusals: NetworkRefusal[] = [];
+  const warnings = [...own];
+  for (const [index, { problems, warnings: more }] of compareHosts(hosts).entries()) {
     const host = hosts[index];
-    if (!host) return [];
-    if (problem?.path === '') throw bad(problem.problem);
-    if (problem) throw unusable(fieldOf(index), host.lineOf, [problem]);
-    return formatFindings(warnings, host.placeOf);
-  });
+    const [problem] = problems;
+    if (!host) continue;
+    append(warnings, formatFindings(more, host.placeOf));
+    if (problem) refusals.push(refuseShared(host, problem));
+  }
+  return { refusals, warnings };
 }
 
-/** Refuses hosts without a map that names each interface once. */
+function refuseShared({ index, textPlaceOf }: CheckedHost, problem: Finding): NetworkRefusal {
+  if (problem.path !== '') return unusable(fieldOf(index), textPlaceOf, [problem]);
+  const field = `static_network_config[${index}].mac_interface_map`;
+  return { reason: problem.problem, problems: [{ field, message: problem.problem }] };
+}
+
+/** Refuses hosts without a map that names each interface once. @throws ApiFailure 400 */
 export function checkMaps(hosts: readonly StaticNetwork[]): void {
-  for (const [index, host] of hosts.entries()) checkMap(host, index);
+  const [refusal] = judgeMaps(hosts);
+  if (refusal) throw bad(refusal.reason);
+}
+
+export const judgeMaps = (hosts: readonly StaticNetwork[]): readonly NetworkRefusal[] =>
+  hosts.flatMap(({ mac_interface_map: map = [] }, host) => judgeMap(map, host));
+
+type MacMap = NonNullable<StaticNetwork['mac_interface_map']>;
+
+function judgeMap(map: MacMap, host: number): readonly NetworkRefusal[] {
+  const field = `static_network_config[${host}].mac_interface_map`;
+  if (map.length === 0) {
+    const reason = `at least one interface for host ${host} must be provided`;
+    return [{ reason, problems: [{ field, message: 'the host needs an interface' }] }];
+  }
+  const repeated = `MACs and Interfaces for host ${host} must be unique`;
+  const macs = new Set<string>();
+  const names = new Set<string>();
+  return map.flatMap(({ mac_address: mac = '', logical_nic_name: name = '' }, at) => {
+    const place = `static_network_config.${host}.mac_interface_map.${at}`;
+    const refuseEntry = (member: string, reason: string, message: string): NetworkRefusal => ({
+      reason,
+      problems: [{ field: `${field}[${at}].${member}`, message }],
+    });
+    const judge = (member: string, value: string, seen: Set<string>): readonly NetworkRefusal[] => {
+      if (value === '')
+        return [refuseEntry(member, `${place}.${member} in body is required`, 'it is empty')];
+      if (!seen.has(value)) return (seen.add(value), []);
+      return [refuseEntry(member, repeated, 'the host has it twice')];
+    };
+    return [...judge('mac_address', foldMac(mac), macs), ...judge('logical_nic_name', name, names)];
+  });
 }
 
 /** Another form of a MAC address is the same address. */
 const foldMac = (text: string): string => parseMacAddress(text) ?? text.toLowerCase();
 
-function checkMap({ mac_interface_map: map = [] }: StaticNetwork, host: number): void {
-  if (map.length === 0) throw bad(`at least one interface for host ${host} must be provided`);
-  for (const [at, entry] of map.entries()) {
-    for (const member of ['mac_address', 'logical_nic_name'] as const) {
-      if ((entry[member] ?? '') !== '') continue;
-      const place = `static_network_config.${host}.mac_interface_map.${at}.${member}`;
-      throw bad(`${place} in body is required`);
-    }
-  }
-  const macs = new Set(map.map(({ mac_address: mac = '' }) => foldMac(mac)));
-  const names = new Set(map.map(({ logical_nic_name: name = '' }) => name));
-  if (macs.size < map.length || names.size < map.length) {
-    throw bad(`MACs and Interfaces for host ${host} must be unique`);
-  }
-}
-
 const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
 
-const refuse = (field: string, problem: string): ApiFailure => bad(`${field} ${problem}`);
+type Fault = Partial<TextPlace> & { readonly problem: string };
+
+const refuse = (field: string, fault: Fault, reason = fault.problem): NetworkRefusal => {
+  const { problem: message, ...place } = fault;
+  return { reason: `${field} ${reason}`, problems: [{ field, ...place, message }] };
+};
 
 const fieldOf = (index: number): string => `static_network_config[${index}].network_yaml`;
 
-type CheckedHost = ComparedHost & {
-  /** `line 3`; empty if a value is in no line of the document. */
-  readonly lineOf: (path: string) => string;
-};
+type PlaceInText = (path: string) => TextPlace | undefined;
+
+type CheckedHost = ComparedHost & { readonly index: number; readonly textPlaceOf: PlaceInText };
 
 /** Refuses a document by its problems, each with line and interface. */
-const unusable = (
+function unusable(
   field: string,
-  lineOf: CheckedHost['lineOf'],
+  placeOf: PlaceInText,
   problems: readonly Finding[],
-): ApiFailure => {
+): NetworkRefusal {
   const hint = problems[0]?.hint === undefined ? '' : `; ${problems[0].hint}`;
-  return refuse(field, `cannot be used: ${formatFindings(problems, lineOf).join('; ')}${hint}`);
+  const told = formatFindings(problems, (path) => formatLine(placeOf(path)));
+  return {
+    reason: `${field} cannot be used: ${told.join('; ')}${hint}`,
+    problems: problems.map((problem) => ({
+      field,
+      ...placeOf(problem.path),
+      path: problem.path,
+      message: formatFinding(problem) + (problem.hint === undefined ? '' : `; ${problem.hint}`),
+    })),
+  };
+}
+
+/** `line 3`; empty if a value is in no line of the document. */
+const formatLine = (place: TextPlace | undefined): string =>
+  place === undefined ? '' : `line ${place.line}`;
+
+type JudgedHost = {
+  /** Number of values. */
+  readonly count: number;
+  readonly warnings: readonly string[];
+  readonly host: CheckedHost | NetworkRefusal;
 };
 
-/** Checks the network of one host, and counts its values. */
-async function checkNetwork(
+/** Judges the network of one host, and counts its values. */
+async function judgeNetwork(
   { network_yaml: networkConfig = '', mac_interface_map: map = [] }: StaticNetwork,
   index: number,
   tool: NetworkTool | undefined,
-): Promise<{
-  readonly count: number;
-  readonly warnings: readonly string[];
-  readonly host: CheckedHost;
-}> {
+): Promise<JudgedHost> {
   const field = fieldOf(index);
-  if (networkConfig.trim() === '') throw refuse(field, 'is empty');
   const count = { values: 0, most: MOST_VALUES_OF_HOST };
-  const text = readNetworkText(networkConfig, count);
-  if (text.problem !== undefined) throw refuse(field, text.problem);
+  const refused = (host: NetworkRefusal): JudgedHost => ({
+    count: count.values,
+    warnings: [],
+    host,
+  });
+  if (networkConfig.trim() === '') return refused(refuse(field, { problem: 'is empty' }));
+  const { problem, fault, placeOf: textPlaceOf } = readNetworkText(networkConfig, count);
+  if (fault) return refused(refuse(field, fault, problem));
   const interfaces = map.map(({ mac_address: macAddress = '', logical_nic_name: name = '' }) => ({
     macAddress,
     name,
   }));
   const { signal } = new AbortController();
   const { verdict, state } = await planNetwork({ networkConfig, interfaces }, { tool, signal });
-  const lineOf = (path: string): string => {
-    const line = text.lineOf(path);
-    return line === undefined ? '' : `line ${line}`;
-  };
+  const { problems } = verdict;
+  if (problems.length > 0) return refused(unusable(field, textPlaceOf, problems));
   const placeOf = (path: string): string =>
-    [field, lineOf(path)].filter((part) => part !== '').join(': ');
-  if (verdict.problems.length > 0) throw unusable(field, lineOf, verdict.problems);
+    [field, formatLine(textPlaceOf(path))].filter((part) => part !== '').join(': ');
   const warnings = formatFindings(verdict.warnings, placeOf);
-  return { count: count.values, warnings, host: { interfaces, state, placeOf, lineOf } };
+  return {
+    count: count.values,
+    warnings,
+    host: { index, interfaces, state, placeOf, textPlaceOf },
+  };
 }
 
 const MOST_VALUES_OF_HOST = 5000;

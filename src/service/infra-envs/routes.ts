@@ -1,7 +1,4 @@
-import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { withoutUndefined } from '../../base/lists.ts';
-import { Secret } from '../../base/secret.ts';
 import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
 import type { Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
@@ -10,23 +7,20 @@ import {
   BASE_PATH,
   identify,
   readBody,
-  toTime,
   type App,
   type Exchange,
   type Service,
 } from '../context.ts';
 import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
-import { toArchitecture, ApiFailure, notFound, requireUuid } from '../openapi.ts';
+import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { listPage } from '../pages.ts';
+import { draftChange, draftNew, isText } from './drafts.ts';
 import {
   toInfraEnv,
   toRecord,
   type InfraEnv,
   type InfraEnvParams,
-  type InfraEnvSettings,
-  sortNetworks,
-  withUsualMacs,
 } from './infra-env.ts';
 import { checkNetworks } from './networks.ts';
 import { checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
@@ -107,22 +101,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
     await checkNetworks(params.static_network_config, service.networkTool),
   );
   const cluster = await findBound(service, params.cluster_id, identity);
-  const time = toTime(service.now());
-  const infraEnv: InfraEnv = {
-    ...mergeSettings({}, params),
-    id: randomUUID(),
-    tenant: identity.tenant,
-    revision: 1,
-    name: params.name ?? '',
-    cpu_architecture: toArchitecture(params.cpu_architecture) ?? 'x86_64',
-    ...(cluster && { cluster_id: cluster.id }),
-    ...(cluster &&
-      !isText(params.openshift_version) && { openshift_version: cluster.openshift_version }),
-    pull_secret: new Secret(params.pull_secret ?? ''),
-    user_name: identity.user,
-    created_at: time,
-    updated_at: time,
-  };
+  const infraEnv = draftNew(service, params, { cluster, identity });
   checkSize(infraEnv);
   await service.state.create('infra-envs', toRecord(infraEnv));
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
@@ -143,9 +122,6 @@ async function findBound(
   }
 }
 
-const isText = (value: string | null | undefined): value is string =>
-  value !== undefined && value !== null && value !== '';
-
 /** Attempts at a change when other requests change the record meanwhile. */
 const ATTEMPTS = 5;
 
@@ -162,21 +138,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   );
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);
-    const { id, tenant, revision, name, cpu_architecture, user_name, created_at } = before;
-    const { pull_secret: secret } = params;
-    const infraEnv: InfraEnv = {
-      ...mergeSettings(before, params),
-      ...withoutUndefined({ cluster_id: before.cluster_id }),
-      id,
-      tenant,
-      revision: revision + 1,
-      name,
-      cpu_architecture,
-      pull_secret: secret === undefined ? before.pull_secret : new Secret(secret),
-      user_name,
-      created_at,
-      updated_at: toTime(service.now()),
-    };
+    const infraEnv = draftChange(service, params, before);
     // The URL of an unchanged image stays valid.
     if (isSame(infraEnv, before)) {
       return exchange.json(await formatInfraEnv(service, exchange, before), 201);
@@ -194,41 +156,6 @@ function isSame(after: InfraEnv, before: InfraEnv): boolean {
   const { pull_secret, revision, updated_at } = before;
   const others = { ...after, pull_secret, revision, updated_at };
   return after.pull_secret.reveal() === pull_secret.reveal() && isDeepStrictEqual(others, before);
-}
-
-type TextSetting =
-  | 'openshift_version'
-  | 'ssh_authorized_key'
-  | 'additional_ntp_sources'
-  | 'ntp_sources'
-  | 'additional_trust_bundle'
-  | 'rendezvous_ip'
-  | 'ignition_config_override';
-
-/** Merges settings: absent or null members stay, an empty text clears. */
-function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): InfraEnvSettings {
-  const text = (name: TextSetting): string | undefined => {
-    const value = given[name] ?? before[name] ?? '';
-    return value === '' ? undefined : value;
-  };
-  return withoutUndefined({
-    image_type: IMAGE_TYPE,
-    openshift_version: text('openshift_version'),
-    ssh_authorized_key: text('ssh_authorized_key'),
-    // Each of the two replaces the other.
-    additional_ntp_sources: isText(given.ntp_sources) ? undefined : text('additional_ntp_sources'),
-    ntp_sources: isText(given.additional_ntp_sources) ? undefined : text('ntp_sources'),
-    additional_trust_bundle: text('additional_trust_bundle'),
-    rendezvous_ip: text('rendezvous_ip'),
-    ignition_config_override: text('ignition_config_override'),
-    proxy: given.proxy ?? before.proxy,
-    kernel_arguments: given.kernel_arguments ?? before.kernel_arguments,
-    static_network_config: given.static_network_config
-      ? sortNetworks(given.static_network_config.map(withUsualMacs))
-      : before.static_network_config,
-    network_discovery_delay_seconds:
-      given.network_discovery_delay_seconds ?? before.network_discovery_delay_seconds,
-  });
 }
 
 /** Formats an InfraEnv; of the pull secret, it reports only that one is set. */
