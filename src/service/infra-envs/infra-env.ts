@@ -1,7 +1,6 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { Secret } from '../../base/secret.ts';
-import type { Json } from '../../base/text/json.ts';
 import type { StoredRecord } from '../state/state.ts';
 
 /* Owns the record of an InfraEnv. */
@@ -76,7 +75,7 @@ export function toRecord(infraEnv: InfraEnv): StoredRecord {
   const { id, tenant, revision, pull_secret, ...others } = infraEnv;
   const { cluster_id: parent } = infraEnv;
   const body: InfraEnvBody = { ...others, pull_secret: pull_secret.reveal() };
-  return { id, tenant, revision, ...withoutUndefined({ parent }), body: body as Json };
+  return { id, tenant, revision, ...withoutUndefined({ parent }), body: body };
 }
 
 /** A host with MAC addresses in the form of the kernel, in which they are stored, compared and written. */

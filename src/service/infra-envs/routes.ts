@@ -16,12 +16,7 @@ import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { listPage } from '../pages.ts';
 import { draftChange, draftNew, isText } from './drafts.ts';
-import {
-  toInfraEnv,
-  toRecord,
-  type InfraEnv,
-  type InfraEnvParams,
-} from './infra-env.ts';
+import { toInfraEnv, toRecord, type InfraEnv, type InfraEnvParams } from './infra-env.ts';
 import { checkNetworks } from './networks.ts';
 import { checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
 

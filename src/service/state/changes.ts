@@ -20,7 +20,7 @@ export type Changes = {
 };
 
 /** Lines of the ledger, beyond two for each record, after which it is restated. */
-const SPARE = 4096;
+const SPARE = 512;
 
 export function createChanges(backend: Backend, ledger: Ledger): Changes {
   /** Records whose last change may be in the ledger alone, as they were before it. */
@@ -64,15 +64,6 @@ export function createChanges(backend: Backend, ledger: Ledger): Changes {
     return { seq, ...(found.row && { row: found.row }) };
   };
 
-  const restate = async (): Promise<void> => {
-    const isLong = (): boolean => {
-      const { lines, records } = ledger.size();
-      return lines > SPARE + 2 * records;
-    };
-    if (!isLong()) return;
-    await apply(() => (isLong() ? { lines: ledger.restate(), isBase: true } : undefined));
-  };
-
   return {
     look,
     async commit(plan) {
@@ -81,7 +72,7 @@ export function createChanges(backend: Backend, ledger: Ledger): Changes {
           const changes = plan();
           return changes && toChange(ledger, changes);
         });
-        await restate();
+        if (isLong(ledger)) await apply(() => planRestatement(ledger));
         return isDone;
       } catch (error) {
         await look().catch(() => undefined); // a part of it may be stored
@@ -91,6 +82,15 @@ export function createChanges(backend: Backend, ledger: Ledger): Changes {
     wait: () => backend.change(since, (lines) => void ledger.follow(lines)),
   };
 }
+
+function isLong(ledger: Ledger): boolean {
+  const { lines, records } = ledger.size();
+  return lines > SPARE + 2 * records;
+}
+
+/** Another process may have restated it meanwhile. */
+const planRestatement = (ledger: Ledger): Change | undefined =>
+  isLong(ledger) ? { lines: ledger.restate(), isBase: true } : undefined;
 
 function toChange(ledger: Ledger, changes: readonly PlannedChange[]): Change {
   const stated = changes.map(({ collection, id, entry }) => ({

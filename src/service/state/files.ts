@@ -1,17 +1,16 @@
 import { readdir, rm } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { sweepDirectory } from '../../base/disk/aside.ts';
-import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { takeLease, type LeaseOptions } from '../../base/disk/lease.ts';
-import { openOwnFile, readOwnFile } from '../../base/disk/open-file.ts';
+import { readOwnFile } from '../../base/disk/open-file.ts';
 import { DiskError, SealiftError } from '../../base/errors.ts';
 import type { Json } from '../../base/text/json.ts';
 import { decodeJson, ifFaultless } from '../../shape/decode.ts';
 import type { Backend, Change, Place, Row } from './backend.ts';
+import type { Texts } from './keys.ts';
 import { openLedgerFile, type LedgerFile } from './ledger-file.ts';
-import { COLLECTIONS, RECORD_FILE, type Collection } from './state.ts';
+import { COLLECTIONS, RECORD_FILE } from './state.ts';
 
 /**
  * Opens records that are stored one per file, with a file for the ledger, below a folder that only
@@ -63,9 +62,8 @@ function createBackend(
       await syncDirectory(join(directory, place.collection));
     }
   };
-  const readText = async (name: string): Promise<string | undefined> =>
-    (await readOwnFile(join(directory, name)))?.toString('utf8');
   return {
+    ...createTexts(directory, inOrder),
     async look(since, place) {
       const row = place && (await readRow(place));
       return { ...ledger.linesFrom(since), ...(row && { row }) };
@@ -97,6 +95,18 @@ function createBackend(
         }
       }
     },
+    check: () => syncDirectory(directory),
+    async close() {
+      await ledger.close();
+      await unlock();
+    },
+  };
+}
+
+function createTexts(directory: string, inOrder: Queue): Texts {
+  const readText = async (name: string): Promise<string | undefined> =>
+    (await readOwnFile(join(directory, name)))?.toString('utf8');
+  return {
     get: readText,
     keepFirst: (name, text) =>
       inOrder(async () => {
@@ -112,11 +122,6 @@ function createBackend(
       }),
     list: async (prefix) =>
       (await readdir(directory)).filter((name) => name.startsWith(prefix)).sort(),
-    check: () => syncDirectory(directory),
-    async close() {
-      await ledger.close();
-      await unlock();
-    },
   };
 }
 
@@ -146,8 +151,10 @@ function parseRow(id: string, bytes: Uint8Array | undefined): Row | undefined {
   };
 }
 
-/** Creates a queue that runs one piece of work after the other. */
-function createQueue(): <Result>(work: () => Promise<Result>) => Promise<Result> {
+/** Runs one piece of work after the other. */
+type Queue = <Result>(work: () => Promise<Result>) => Promise<Result>;
+
+function createQueue(): Queue {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const mine = last.then(work, work);

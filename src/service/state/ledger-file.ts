@@ -1,4 +1,3 @@
-import type { FileHandle } from 'node:fs/promises';
 import { writeFileAtomic } from '../../base/disk/files.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
 import { explainWriteError } from '../../base/disk/disk-errors.ts';
@@ -21,6 +20,7 @@ export type LedgerFile = {
   readonly replace: (lines: readonly LedgerLine[]) => Promise<void>;
   /** The records of the last change are written. */
   readonly settle: () => void;
+  /** Notes that they are, so that the next start does not have to find out. */
   readonly close: () => Promise<void>;
 };
 
@@ -63,7 +63,11 @@ export async function openLedgerFile(path: string): Promise<LedgerFile> {
     settle() {
       unsettled = 0;
     },
-    close: () => file.close(),
+    async close() {
+      // An empty group: the change before it is complete, and a record that differs is damaged.
+      if (unsettled === 0) await file.appendFile(formatGroup([]));
+      await file.close();
+    },
   };
 }
 

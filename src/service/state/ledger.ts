@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { IntegrityError } from '../../base/errors.ts';
-import type { Collection, LedgerHead, RecordHead } from './state.ts';
+import { COLLECTIONS, type Collection, type LedgerHead, type RecordHead } from './state.ts';
 
 /*
  * Owns the ledger: a chain of lines, one for each change of a record, each with an HMAC over itself
@@ -55,7 +55,7 @@ export type Ledger = {
   readonly follow: (lines: readonly LedgerLine[]) => readonly EntryChange[];
   /** @throws IntegrityError `service.rolled-back` if the ledger ends before the expected line */
   readonly requireExpected: () => void;
-  readonly all: () => Iterable<EntryChange>;
+  readonly all: () => readonly EntryChange[];
 };
 
 type Tenant = {
@@ -85,22 +85,20 @@ export function createLedger(key: Uint8Array, expected: LedgerHead = NOTHING): L
       return { text, ...last };
     });
   };
+  const isGenuine = (line: LedgerLine, content: LineContent, isNext: boolean): boolean => {
+    if (!('prev' in content)) return isNext && isEqual(macOf(head.mac, line.text), line.mac);
+    return (!isNext || content.prev === head.mac) && isEqual(macOf('', line.text), line.mac);
+  };
   const followOne = (line: LedgerLine): readonly EntryChange[] => {
     const content = parseLine(line);
-    const isBase = content !== undefined && 'prev' in content;
-    if (!content || !isEqual(macOf(isBase ? '' : head.mac, line.text), line.mac)) {
-      throw damagedLine(line.seq);
-    }
-    if (isBase && head.seq === line.seq - 1 && head.seq > 0 && content.prev !== head.mac) {
-      throw damagedLine(line.seq);
-    }
-    // A line that is missed between two others: only a beginning may follow.
-    if (!isBase && line.seq !== head.seq + 1) throw damagedLine(line.seq);
+    const isNext = line.seq === head.seq + 1;
+    if (!content || !isGenuine(line, content, isNext)) throw damagedLine(line.seq);
     if (line.seq === expected.seq && line.mac !== expected.mac) throw rolledBack(expected.seq);
-    if (isBase && line.seq !== head.seq + 1) index.clear();
-    if (isBase) begun = line.seq;
     head = { seq: line.seq, mac: line.mac };
-    return isBase ? [] : [index.put(content)];
+    if (!('prev' in content)) return [index.put(content)];
+    if (!isNext) index.clear(); // lines in between are gone, and all that they said is stated again
+    begun = line.seq;
+    return [];
   };
   return {
     head: () => head,
@@ -239,10 +237,9 @@ function createIndex() {
     clear(): void {
       for (const map of [...Object.values(entries), tenants]) map.clear();
     },
-    *all(): Iterable<EntryChange> {
-      for (const [collection, map] of Object.entries(entries)) {
-        for (const [id, entry] of map) yield { collection: collection as Collection, id, entry };
-      }
-    },
+    all: (): readonly EntryChange[] =>
+      COLLECTIONS.flatMap((collection) =>
+        [...entries[collection]].map(([id, entry]) => ({ collection, id, entry })),
+      ),
   };
 }

@@ -1,11 +1,17 @@
 import type pg from 'pg';
 import type { Backend, Change, Place, Row } from './backend.ts';
+import type { Texts } from './keys.ts';
 import { rolledBack, type LedgerLine } from './ledger.ts';
 
 /* Owns the statements of records and their ledger in PostgreSQL. */
 
 /** Runs queries; a failure of the connection becomes a refusal. */
 type Guard = <Result>(work: () => Promise<Result>) => Promise<Result>;
+
+type Query = <R extends pg.QueryResultRow>(
+  text: string,
+  values: unknown[],
+) => Promise<pg.QueryResult<R>>;
 
 type StoredLine = readonly [number, string, string];
 
@@ -33,16 +39,10 @@ const CHANGE_LOCK = 7_325_435_831;
 const BATCH = 500;
 
 export function createPostgresBackend(pool: pg.Pool, guard: Guard): Backend {
-  const query = <R extends pg.QueryResultRow>(text: string, values: unknown[]) =>
-    guard(() => pool.query<R>(text, values));
+  const query: Query = (text, values) => guard(() => pool.query(text, values));
   let last: Promise<unknown> = Promise.resolve();
-  const get: Backend['get'] = async (name) => {
-    const found = await query<{ text: string }>('SELECT text FROM sealift_texts WHERE name = $1', [
-      name,
-    ]);
-    return found.rows[0]?.text;
-  };
   return {
+    ...createTexts(query),
     async look(since, place) {
       const values = [since, place?.collection ?? null, place?.id ?? null];
       const { rows } = await query<Columns & { lines: StoredLine[] | null }>(LOOK, values);
@@ -80,6 +80,21 @@ export function createPostgresBackend(pool: pg.Pool, guard: Guard): Backend {
         isMore = rows.length === BATCH;
       }
     },
+    async check() {
+      await query('SELECT 1', []);
+    },
+    close: () => pool.end(),
+  };
+}
+
+function createTexts(query: Query): Texts {
+  const get: Texts['get'] = async (name) => {
+    const found = await query<{ text: string }>('SELECT text FROM sealift_texts WHERE name = $1', [
+      name,
+    ]);
+    return found.rows[0]?.text;
+  };
+  return {
     get,
     async keepFirst(name, text) {
       await query('INSERT INTO sealift_texts VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, text]);
@@ -99,10 +114,6 @@ export function createPostgresBackend(pool: pg.Pool, guard: Guard): Backend {
       );
       return rows.map(({ name }) => name);
     },
-    async check() {
-      await query('SELECT 1', []);
-    },
-    close: () => pool.end(),
   };
 }
 

@@ -2,11 +2,11 @@ import { IntegrityError } from '../../base/errors.ts';
 import type { Backend, Place, Row } from './backend.ts';
 import type { Changes } from './changes.ts';
 import type { KeyRing } from './keys.ts';
-import { digestRow, type Ledger } from './ledger.ts';
+import { digestRow, type Entry, type Ledger } from './ledger.ts';
 import { damagedRecord, openRow } from './sealing.ts';
 import type { Collection, RecordQuery, State, StoredRecord } from './state.ts';
 
-/* Owns reading: bodies come from where they are stored, and the recent ones from memory. */
+/* Owns reading: bodies come from the backend, and recent ones from memory. */
 
 type ReadingTools = {
   readonly backend: Pick<Backend, 'readMany'>;
@@ -38,7 +38,7 @@ export function createReading(tools: ReadingTools): Pick<State, 'read' | 'list'>
   const open = async (place: Place, row: Row | undefined): Promise<StoredRecord | undefined> => {
     const { collection, id } = place;
     const entry = ledger.find(collection, id);
-    if (!row || !entry || digestRow(row, row.body) !== entry.digest) return undefined;
+    if (!entry || !isStored(entry, row)) return undefined;
     const body = await openRow(ring, collection, { id, row });
     const { tenant, revision, parent } = entry;
     const record = { id, tenant, revision, ...(parent !== undefined && { parent }), body };
@@ -52,27 +52,15 @@ export function createReading(tools: ReadingTools): Pick<State, 'read' | 'list'>
       const isKnown = recall(place) !== undefined;
       const { seq, row } = await changes.look(isKnown ? undefined : place);
       const entry = ledger.find(collection, id);
-      if (!entry || (tenant ?? entry.tenant) !== entry.tenant) return undefined;
+      if (!isOf(tenant, entry)) return undefined;
       const found = recall(place) ?? (await open(place, row));
       if (found) return found;
       // A change came between the ledger and the row, unless there was no change since.
       if (!isKnown && seq === last) break;
-      if (!isKnown) last = seq;
+      last = isKnown ? last : seq;
       await changes.wait();
     }
     throw damagedRecord(collection, id);
-  };
-  const readListed = async (place: Place, row: Row | undefined, tenant: string) => {
-    try {
-      return (
-        recall(place) ??
-        (await open(place, row)) ??
-        (await read(place.collection, place.id, tenant))
-      );
-    } catch (error) {
-      if (isDamage(error)) return place.id;
-      throw error;
-    }
   };
   return {
     read,
@@ -84,13 +72,34 @@ export function createReading(tools: ReadingTools): Pick<State, 'read' | 'list'>
       const records: StoredRecord[] = [];
       const damaged: string[] = [];
       for (const id of ids) {
-        const found = await readListed({ collection, id }, rows.get(id), query.tenant);
-        if (typeof found === 'string') damaged.push(found);
+        const place = { collection, id };
+        const found = await unlessDamaged(
+          async () =>
+            recall(place) ??
+            (await open(place, rows.get(id))) ??
+            (await read(collection, id, query.tenant)),
+        );
+        if (found === 'damaged') damaged.push(id);
         else if (found) records.push(found);
       }
       return { records, damaged, ...(next !== undefined && { next }) };
     },
   };
+}
+
+const isOf = (tenant: string | undefined, entry: Entry | undefined): boolean =>
+  entry !== undefined && (tenant === undefined || tenant === entry.tenant);
+
+const isStored = ({ digest }: Entry, row: Row | undefined): row is Row =>
+  row !== undefined && digestRow(row, row.body) === digest;
+
+async function unlessDamaged<Value>(read: () => Promise<Value>): Promise<Value | 'damaged'> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isDamage(error)) return 'damaged';
+    throw error;
+  }
 }
 
 export const isDamage = (error: unknown): boolean =>
@@ -104,10 +113,10 @@ function choosePage(
 ): { readonly ids: readonly string[]; readonly next?: string } {
   const ids: string[] = [];
   let bytes = 0;
-  for (const id of [...ledger.idsOf(collection, tenant)].sort()) {
-    const entry = ledger.find(collection, id);
-    if (!entry || id <= after || (parent ?? entry.parent) !== entry.parent) continue;
-    bytes += entry.size;
+  const isAsked = (id: string): boolean =>
+    id > after && (parent === undefined || ledger.find(collection, id)?.parent === parent);
+  for (const id of ledger.idsOf(collection, tenant).filter(isAsked).sort()) {
+    bytes += ledger.find(collection, id)?.size ?? 0;
     const last = ids.at(-1);
     if (last !== undefined && (ids.length >= limit || bytes > PAGE_BYTES)) {
       return { ids, next: last };

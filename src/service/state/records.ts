@@ -1,14 +1,14 @@
 import { ConfigError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { Backend, Place, Row } from './backend.ts';
-import { createChanges } from './changes.ts';
+import { createChanges, type Changes } from './changes.ts';
 import type { KeyRing } from './keys.ts';
 import { digestRow, type Entry, type Ledger } from './ledger.ts';
 import { createReading, isDamage } from './reading.ts';
 import { isFormer, sealRecord } from './sealing.ts';
 import { COLLECTIONS, type State, type StoredRecord, type TenantLimits } from './state.ts';
 
-/* Owns the records: sealed where they are stored, and held to the ledger. */
+/* Owns the records: they are stored sealed, and held to the ledger. */
 
 type RecordTools = {
   readonly backend: Backend;
@@ -20,6 +20,7 @@ type RecordTools = {
 export function createRecords({ backend, ring, ledger, limits }: RecordTools): State {
   const changes = createChanges(backend, ledger);
   const reading = createReading({ backend, ring, ledger, changes });
+  const storeAgain = createAgain({ ring, ledger, changes, reading });
   /** Stores a record if the one before it allows it. */
   const store = async (
     place: Place,
@@ -34,22 +35,6 @@ export function createRecords({ backend, ring, ledger, limits }: RecordTools): S
       requireRoom(ledger, limits, { entry, before });
       return [{ ...place, entry, row }];
     });
-  };
-  /** Encrypts a record again for a tenant. One that is damaged stays so, and changes its tenant. */
-  const storeAgain = async (place: Place, tenant: string): Promise<void> => {
-    const { collection, id } = place;
-    const entry = ledger.find(collection, id);
-    if (!entry) return;
-    const record = await reading.read(collection, id).catch((error: unknown) => {
-      if (isDamage(error)) return undefined;
-      throw error;
-    });
-    const row = record && (await sealRecord(ring, collection, { ...record, tenant }));
-    await changes.commit(() =>
-      ledger.find(collection, id) === entry
-        ? [{ ...place, entry: row ? toEntry(row) : { ...entry, tenant }, ...(row && { row }) }]
-        : undefined,
-    );
   };
   return {
     ...reading,
@@ -73,6 +58,21 @@ export function createRecords({ backend, ring, ledger, limits }: RecordTools): S
       ),
     remove: (collection, id) =>
       changes.commit(() => (ledger.find(collection, id) ? [{ collection, id }] : undefined)),
+    ...createConversions({ backend, ledger }, storeAgain),
+    head: ledger.head,
+    async check() {
+      await backend.check();
+      await changes.look();
+    },
+    close: backend.close,
+  };
+}
+
+function createConversions(
+  { backend, ledger }: Pick<RecordTools, 'backend' | 'ledger'>,
+  storeAgain: (place: Place, tenant: string) => Promise<void>,
+): Pick<State, 'adopt' | 'reseal'> {
+  return {
     async adopt(former, tenant) {
       for (const collection of COLLECTIONS) {
         for (const id of ledger.idsOf(collection, former)) {
@@ -82,7 +82,7 @@ export function createRecords({ backend, ring, ledger, limits }: RecordTools): S
     },
     async reseal() {
       let count = 0;
-      for (const { collection, id, entry } of [...ledger.all()]) {
+      for (const { collection, id, entry } of ledger.all()) {
         const row = (await backend.readMany(collection, [id])).get(id);
         if (!row || !entry || !isFormer(row)) continue;
         await storeAgain({ collection, id }, entry.tenant);
@@ -90,12 +90,30 @@ export function createRecords({ backend, ring, ledger, limits }: RecordTools): S
       }
       return count;
     },
-    head: ledger.head,
-    async check() {
-      await backend.check();
-      await changes.look();
-    },
-    close: backend.close,
+  };
+}
+
+type AgainTools = Pick<RecordTools, 'ring' | 'ledger'> & {
+  readonly changes: Changes;
+  readonly reading: Pick<State, 'read'>;
+};
+
+/** Encrypts a record again, for a tenant. One that is damaged stays so, and changes its tenant. */
+function createAgain({ ring, ledger, changes, reading }: AgainTools) {
+  return async (place: Place, tenant: string): Promise<void> => {
+    const { collection, id } = place;
+    const entry = ledger.find(collection, id);
+    if (!entry) return;
+    const record = await reading.read(collection, id).catch((error: unknown) => {
+      if (isDamage(error)) return undefined;
+      throw error;
+    });
+    const row = record && (await sealRecord(ring, collection, { ...record, tenant }));
+    await changes.commit(() =>
+      ledger.find(collection, id) === entry
+        ? [{ ...place, entry: row ? toEntry(row) : { ...entry, tenant }, ...(row && { row }) }]
+        : undefined,
+    );
   };
 }
 

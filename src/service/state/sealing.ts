@@ -82,9 +82,9 @@ function openFormer(
 ): Json {
   const body = ifFaultless(decode(FORMER_BODIES[collection], stored));
   if (body === undefined) throw damagedRecord(collection, id);
-  const { sealed, ...others } = body as Readonly<Record<string, Json>>;
   if (collection === 'clusters') return body;
-  const text = openFormerText(ring, String(sealed), `InfraEnv ${id}`);
+  const { sealed, ...others } = body as { readonly sealed: string };
+  const text = openFormerText(ring, sealed, `InfraEnv ${id}`);
   if (text === undefined) throw damagedRecord(collection, id);
   return { ...(JSON.parse(text) as object), ...others };
 }

@@ -19,7 +19,7 @@ export type RecordHead = {
   readonly parent?: string;
 };
 
-/** A document. All of its body is encrypted where it is stored. */
+/** A document. All of its body is stored encrypted. */
 export type StoredRecord = RecordHead & { readonly body: Json };
 
 export type RecordQuery = {
