@@ -11,7 +11,12 @@ import { toRpmName } from '../openshift/release/bundle.ts';
 
 /** Names of the schemas that bodies are checked against. */
 export type BodySchema =
-  'disconnected-cluster-create-params' | 'infra-env-create-params' | 'infra-env-update-params';
+  | 'disconnected-cluster-create-params'
+  | 'infra-env-create-params'
+  | 'infra-env-update-params'
+  | 'form-check-params'
+  | 'networks-read-params'
+  | 'host-table-params';
 
 export type OpenApi = {
   /** The served document: all answers in progress share these bytes. */

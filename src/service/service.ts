@@ -6,15 +6,17 @@ import { openPartCache } from '../base/store/part-cache.ts';
 import { findNetworkTool } from '../nmstate/index.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
+import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
+import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
 import { claimDataDirectory } from './state/data-directory.ts';
 import { openFileBackend } from './state/files.ts';
-import { readMasterKey, type KeyRing } from './state/keys.ts';
+import { readMasterKey, type KeyRing, type ServiceKey } from './state/keys.ts';
 import { openRecords } from './state/open.ts';
 import { openPostgresBackend } from './state/postgres.ts';
 import type { State, TenantLimits } from './state/state.ts';
@@ -22,7 +24,7 @@ import { openReleases } from './store/releases.ts';
 
 /* Owns the start and the end of the service. */
 
-export type ServiceSettings = {
+export type ServiceSettings = BudgetSettings & {
   readonly data: string;
   /** URL of PostgreSQL; absent: records are files below `data`. */
   readonly database?: string;
@@ -74,7 +76,7 @@ export async function openService(
   const { state, ring: key } = await openState(settings);
   const service = {
     auth: createAuth(auth, host),
-    urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime, now }),
+    ...createUrls(key, { lifetime, now }),
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
@@ -105,7 +107,7 @@ export async function openService(
   );
   const metrics = createMetrics();
   const app = createApp(
-    { ...service, state, releases, images, networkTool },
+    { ...service, state, releases, images, networkTool, budgets: createBudgets(settings) },
     {
       metrics,
       onAnswer(request) {
@@ -125,6 +127,12 @@ export async function openService(
     },
   };
 }
+
+const createUrls = (key: ServiceKey, options: Parameters<typeof createUrlTokens>[1]) => ({
+  urlTokens: createUrlTokens(key.derive('url tokens'), options),
+  shortUrls: createShortUrls(key.derive('short urls')),
+  urlLifetime: options.lifetime,
+});
 
 async function openState(
   settings: ServiceSettings,

@@ -33,15 +33,20 @@ describe('a service with single sign-on', () => {
   });
   afterAll(() => service.close());
 
-  const create = async (who: string): Promise<{ cluster: string; infraEnv: string; url: URL }> => {
+  const create = async (
+    who: string,
+  ): Promise<Record<'url' | 'short', URL> & Record<'cluster' | 'infraEnv', string>> => {
     const token = tokens[who] ?? '';
     const body = { name: 'edge', openshift_version: '4.21.3' };
     const made = await service.call('POST', `${API}/v2/clusters/disconnected`, { body, token });
     const cluster = String(made.body['id']);
     const params = { name: 'edge', cluster_id: cluster, pull_secret: PULL_SECRET };
     const env = await service.call('POST', `${API}/v2/infra-envs`, { body: params, token });
-    const { id, download_url: url } = env.body;
-    return { cluster, infraEnv: String(id), url: new URL(String(url)) };
+    const infraEnv = String(env.body['id']);
+    const path = `${API}/v2/infra-envs/${infraEnv}/downloads/image-url`;
+    const urls = (await service.call('GET', path, { token })).body;
+    const url = new URL(String(urls['long_url']));
+    return { cluster, infraEnv, url, short: new URL(String(urls['url'])) };
   };
 
   it('refuses requests without a token that the issuer signed, in the format of assisted-service', async () => {
@@ -124,8 +129,38 @@ describe('a service with single sign-on', () => {
     expect((await service.call('GET', `${API}/v2/clusters`, { token })).status).toBe(401);
     const byId = `/byid/${mine.infraEnv}/4.21.3/x86_64/disconnected.iso`;
     expect((await service.call('GET', byId)).status).toBe(401);
+    expect(await ask(mine.short)).toBe(503);
     clock += 3_601_000;
     expect(await ask(mine.url)).toBe(401);
+  });
+
+  it('ends with the revision that it was made for, on every route', async () => {
+    const { infraEnv, url, short } = await create('alice');
+    const token = url.pathname.split('/')[2] ?? '';
+    const version = 'version=4.21.3';
+    const paths = [
+      url.pathname + url.search,
+      url.pathname,
+      `${url.pathname}?revision=2`,
+      `/images/${infraEnv}?${version}&type=disconnected-iso&image_token=${token}`,
+      `/images/${infraEnv}/pxe-initrd?${version}&image_token=${token}`,
+      `/images/${infraEnv}/s390x-initrd-addrsize?${version}&image_token=${token}`,
+      `/s390x-initrd-addrsize?${version}&image_token=${token}`,
+      ...['discovery.ign', 'ipxe-script', 'static-network-config'].map(
+        (name) =>
+          `${API}/v2/infra-envs/${infraEnv}/downloads/files?file_name=${name}&image_token=${token}`,
+      ),
+    ];
+    const ask = (): Promise<readonly number[]> =>
+      Promise.all(paths.map(async (path) => (await service.call('GET', path)).status));
+    expect(await ask()).toEqual([503, 503, 410, 503, 503, 503, 503, 500, 500, 200]);
+    const path = `${API}/v2/infra-envs/${infraEnv}`;
+    const body = { pull_secret: PULL_SECRET.replace('dXNlcjpj', 'dXNlcjpk') };
+    await service.call('PATCH', path, { token: tokens['alice'] ?? '', body });
+    expect(await ask()).toEqual(paths.map(() => 410));
+    const earlier = await service.call('GET', short.pathname);
+    // There is nothing in the store, and nothing to challenge for.
+    expect([earlier.status, earlier.headers.get('www-authenticate')]).toEqual([503, null]);
   });
 });
 

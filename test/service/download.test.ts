@@ -16,13 +16,14 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
   let world: LiveWorld;
   let service: TestService;
   let store: string;
+  let clock = Date.parse('2026-01-01T00:00:00.500Z');
   beforeAll(async () => {
     world = await createLiveWorld();
     await world.writeConfig();
     const built = await world.run('build', 'live-iso', '--output', 'store/appliance.iso');
     expect(built).toMatchObject({ exitCode: 0 });
     store = join(world.directory, 'store');
-    service = await startService({ stores: [store] });
+    service = await startService({ stores: [store], now: () => clock });
   });
   afterAll(async () => {
     await service.close();
@@ -72,7 +73,9 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     const iso = join(world.directory, 'downloaded.iso');
     const headers = await curl('-D', '-', '-o', iso, url);
     expect(headers).toMatch(/^HTTP\/1.1 200/);
-    expect(headers).toMatch(/^Content-Disposition: attachment; filename=agent-ove.x86_64.iso\r$/im);
+    expect(headers).toMatch(
+      /^Content-Disposition: attachment; filename=edge-4\.21\.3-x86_64\.iso\r$/im,
+    );
     const area = join(world.directory, 'area');
     await run('xorriso', [
       '-osirrox',
@@ -135,7 +138,13 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
   it('is resumed where the download broke off, and never continued from another revision', async () => {
     const { id = '', download_url: url = '' } = await create();
     const whole = join(world.directory, 'whole.iso');
+    // No time is sent in the second of a change: another change may follow in it.
+    expect(await curl('-I', url)).not.toMatch(/^last-modified/im);
+    clock += 1000;
     const head = await curl('-D', '-', '-o', whole, url);
+    expect(head).toMatch(/^content-type: application\/x-cd-image\r$/im);
+    expect(head).toMatch(/^cache-control: no-store\r$/im);
+    expect(head).toMatch(/^x-content-type-options: nosniff\r$/im);
     const etag = /^etag: (\S+)\r$/im.exec(head)?.[1] ?? '';
     const time = /^last-modified: (.+)\r$/im.exec(head)?.[1] ?? '';
     const part = join(world.directory, 'part.iso');
@@ -145,9 +154,20 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     expect((await readFile(part)).equals(await readFile(whole))).toBe(true);
     expect(await statusOf(url, '-r', '5-9,20-30')).toBe('200');
     expect(await statusOf(url, '-r', `${size}-`)).toBe('416');
-    const plain = url.replace(/\?.*/, '');
-    expect(await statusOf(plain, '-r', '5-9')).toBe('200');
-    expect(await statusOf(plain, '-r', '5-9', '-H', `If-Range: ${etag}`)).toBe('206');
+    const plain = `${service.url}/byid/${id}/${VERSION}/x86_64/disconnected.iso`;
+    for (const form of [
+      plain,
+      `${service.url}/images/${id}?type=disconnected-iso&version=${VERSION}`,
+    ]) {
+      const bytes = join(world.directory, 'bytes');
+      const range = await curl('-D', '-', '-o', bytes, '-r', `${size - 70_000}-${size + 5}`, form);
+      expect(range).toMatch(/^HTTP\/1.1 206/);
+      expect(range.toLowerCase()).toContain(`etag: ${etag}\r`);
+      expect((await readFile(bytes)).equals((await readFile(whole)).subarray(-70_000))).toBe(true);
+    }
+    expect(await statusOf(url, '-r', '5-9', '-H', `If-Range: ${etag}`)).toBe('206');
+    expect(await statusOf(url, '-r', '5-9', '-H', `If-Range: ${time}`)).toBe('206');
+    expect(await statusOf(url, '-H', `If-Modified-Since: ${time}`)).toBe('304');
     const kernel_arguments = [{ operation: 'append', value: 'changed' }];
     await service.call('PATCH', `${API}/v2/infra-envs/${id}`, { body: { kernel_arguments } });
     expect(await statusOf(url, '-r', '1000-')).toBe('410');

@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     const begun = page.waitForEvent('download');
     await keyboard.press('Enter');
     const download = await begun;
-    expect(download.suggestedFilename()).toBe('agent-ove.x86_64.iso');
+    expect(download.suggestedFilename()).toBe('edge-4.21.3-x86_64.iso');
     const [ours, theirs] = [await download.path(), join(world.directory, 'by-curl.iso')];
     await run('curl', ['-sSf', '-o', theirs, url]);
     const { stdout } = await run('sha256sum', [ours, theirs]);
@@ -115,7 +115,9 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(new Error())');
     await page.getByRole('button', { name: 'Copy URL of edge' }).click();
     await page.getByRole('dialog', { name: 'URL of the ISO' }).waitFor();
-    expect(await page.locator('#url').inputValue()).toMatch(/\/disconnected\.iso\?revision=/);
+    expect(await page.locator('#url').inputValue()).toMatch(
+      /\/i\/[\w-]{32}\/1\/edge-4\.21\.3-x86_64\.iso$/,
+    );
     await isSound(page, 'the URL to copy by hand');
     await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Delete edge' }).click();
@@ -131,7 +133,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     const file = join(world.directory, 'pull-secret.txt');
     await writeFile(file, PULL_SECRET);
     // On this medium nothing would read all that: its image is not asked for.
-    await page.route('**/byid/**', (route) => route.fulfill({ status: 206, body: '\0' }));
+    await page.route('**/i/**', (route) => route.fulfill({ status: 206, body: '\0' }));
     await page.route('**/offline-openshift-versions', (route) =>
       route.fulfill({
         json: {
@@ -276,7 +278,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     const begun = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Download ISO of guarded' }).click();
     const download = await begun;
-    expect(new URL(download.url()).pathname).toMatch(/^\/byapikey\//);
+    expect(new URL(download.url()).pathname).toMatch(/^\/i\/[\w-]{32}\/1\/guarded-4/);
     expect(await readConfig(await download.path())).toContain(SSH_KEY);
     expect(asked.join('\n')).not.toContain(token);
     expect(await readStored(page)).toBe('');

@@ -111,7 +111,8 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
       { ntp_sources: 'ntp.example' },
       { kernel_arguments: [{ operation: 'append', value: 'quiet' }] },
     ];
-    await Promise.all(changes.map((body) => service.call('PATCH', url, { body })));
+    const answers = await Promise.all(changes.map((body) => service.call('PATCH', url, { body })));
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
     expect((await service.call('GET', url)).body).toMatchObject({
       ...Object.assign({}, ...changes.slice(0, 3)),
       kernel_arguments: '[{"operation":"append","value":"quiet"}]',

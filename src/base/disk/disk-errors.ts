@@ -148,7 +148,10 @@ const OF_OUTPUTS: Answers = {
   full: { code: 'output.full', hint: `${AGAIN}: it continues where it stopped` },
   unwritable: { code: 'output.unwritable', hint: 'name a writable place with --output' },
   broken: { code: 'output.broken', hint: `${LOOK} name another place with --output` },
-  tooLarge: { code: 'output.too-large', hint: 'use a file system without a 4 GiB limit' },
+  tooLarge: {
+    code: 'output.too-large',
+    hint: 'use a file system without a 4 GiB limit, or raise the limit of files (ulimit -f)',
+  },
 };
 
 /** Answers for any other file. */
@@ -157,7 +160,10 @@ const OF_FILES: Answers = {
   full: { code: 'disk.full', hint: AGAIN },
   unwritable: { code: 'disk.not-writable', hint: 'choose a writable place' },
   broken: { code: 'disk.broken', hint: `${LOOK} choose another place` },
-  tooLarge: { code: 'disk.file-too-large', hint: 'choose a file system without a 4 GiB limit' },
+  tooLarge: {
+    code: 'disk.file-too-large',
+    hint: 'choose a file system without a 4 GiB limit, or raise the limit of files (ulimit -f)',
+  },
 };
 
 /** Answers for files in the work directory. */

@@ -19,7 +19,13 @@ export type ServeOptions = {
   readonly contentType?: string;
   /** Has the client save it under this name. */
   readonly filename?: string;
+  /**
+   * Strong (RFC 9110 8.8.2.2): no other content was ever served with a time of the same second. It may be
+   * named in If-Range.
+   */
   readonly lastModified?: Date;
+  /** Others, such as Cache-Control. They are on every answer except 405. */
+  readonly headers?: OutgoingHttpHeaders;
 };
 
 /** The answer to a request. */
@@ -33,16 +39,17 @@ export type PlannedAnswer = {
 type Asked = Pick<IncomingMessage, 'method' | 'headers'>;
 type About = Pick<Served, 'size' | 'etag'>;
 
-/**
- * Plans an answer by RFC 9110: methods, preconditions in the order of 13.2.2, ranges. Times are
- * not used as conditions, except for 13.1.4, which only refuses: content that changes twice in a
- * second has one time for three bodies.
- */
+/** Plans an answer by RFC 9110: methods, preconditions in the order of 13.2.2, ranges. */
 export function planAnswer(asked: Asked, served: About, options: ServeOptions): PlannedAnswer {
   if (asked.method !== 'GET' && asked.method !== 'HEAD') {
     return { status: 405, headers: { 'Allow': 'GET, HEAD', 'Content-Length': 0 } };
   }
-  const about: OutgoingHttpHeaders = { 'ETag': served.etag, 'Accept-Ranges': 'bytes' };
+  const about: OutgoingHttpHeaders = {
+    ...options.headers,
+    'ETag': served.etag,
+    'Accept-Ranges': 'bytes',
+    'X-Content-Type-Options': 'nosniff',
+  };
   if (options.lastModified) about['Last-Modified'] = options.lastModified.toUTCString();
   const refused = checkConditions(asked.headers, served.etag, options.lastModified);
   if (refused === 304) return { status: 304, headers: about };
@@ -56,7 +63,8 @@ function planBody(
   { about, ...options }: ServeOptions & { readonly about: OutgoingHttpHeaders },
 ): PlannedAnswer {
   // 14.2: Range is defined for GET alone.
-  const isMeant = method === 'GET' && isCurrent(String(headers['if-range'] ?? ''), etag);
+  const condition = String(headers['if-range'] ?? '');
+  const isMeant = method === 'GET' && isCurrent(condition, etag, options.lastModified);
   const range = isMeant ? parseRange(headers.range, size) : undefined;
   if (range === 'unsatisfiable') {
     const unsatisfied = { 'Content-Range': `bytes */${size}`, 'Content-Length': 0 };
@@ -65,7 +73,6 @@ function planBody(
   const described: OutgoingHttpHeaders = {
     ...about,
     'Content-Type': options.contentType ?? 'application/octet-stream',
-    'X-Content-Type-Options': 'nosniff',
   };
   if (options.filename !== undefined) {
     described['Content-Disposition'] = formatDisposition(options.filename);
@@ -93,7 +100,9 @@ function checkConditions(
     if (!hasTag(ifMatch, etag)) return 412;
   } else if (changed > secondsOf(Date.parse(headers['if-unmodified-since'] ?? ''))) return 412;
   const ifNoneMatch = headers['if-none-match'];
-  if (ifNoneMatch === undefined) return undefined;
+  if (ifNoneMatch === undefined) {
+    return changed <= secondsOf(Date.parse(headers['if-modified-since'] ?? '')) ? 304 : undefined;
+  }
   // 13.1.2: the comparison is weak.
   return hasTag(ifNoneMatch.replaceAll('W/', ''), etag) ? 304 : undefined;
 }
@@ -105,11 +114,9 @@ const hasTag = (list: string, etag: string): boolean =>
 /** Seconds of a time; NaN if there is no time: every comparison with it is false. */
 const secondsOf = (milliseconds = NaN): number => Math.floor(milliseconds / 1000);
 
-/**
- * 13.1.5: the condition holds if it names exactly the content that would be sent, as no time does.
- */
-const isCurrent = (condition: string, etag: string): boolean =>
-  condition === '' || condition === etag;
+/** 13.1.5: the condition holds if it names exactly the content that would be sent, by tag or by time. */
+const isCurrent = (condition: string, etag: string, lastModified: Date | undefined): boolean =>
+  condition === '' || condition === etag || condition === lastModified?.toUTCString();
 
 /** RFC 9110 5.6.2. */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;

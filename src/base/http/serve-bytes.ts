@@ -10,6 +10,8 @@ export type Exchange = { readonly request: IncomingMessage; readonly response: S
 /** A request that was answered, or whose client went away. */
 export type ServedEntry = {
   readonly status: number;
+  /** Offset of the first byte of the body; absent if the answer has no body. */
+  readonly start?: number;
   /** Bytes of the body that the client took. */
   readonly sent: number;
   /** True if the client has the whole answer. */
@@ -41,6 +43,7 @@ export async function serveBytes(
   const { request, response } = exchange;
   const planned = planAnswer(request, served, options);
   const { status } = planned;
+  const about = { status, ...(planned.body && { start: planned.body.start }) };
   const progress = { sent: 0 };
   try {
     if (planned.body) await sendBody(exchange, { planned, served, progress, gone });
@@ -49,13 +52,13 @@ export async function serveBytes(
     // ended before.
     if (!response.headersSent) response.writeHead(status, planned.headers);
     response.end();
-    return { status, sent: progress.sent, complete: true };
+    return { ...about, sent: progress.sent, complete: true };
   } catch (error) {
     const isGone = error instanceof ClientGone;
     if (!isGone && !response.headersSent) throw error;
     response.destroy();
     const ours = isGone ? undefined : error;
-    return { status, sent: progress.sent, complete: false, ...withoutUndefined({ error: ours }) };
+    return { ...about, sent: progress.sent, complete: false, ...withoutUndefined({ error: ours }) };
   }
 }
 

@@ -24,11 +24,23 @@ export type TokenClaims = {
   readonly expires: number;
 };
 
-/** Tokens in URLs: each gives its bearer the downloads of one InfraEnv, for a limited time. */
+/** Image that a token in a URL is for. */
+export type TokenSubject = {
+  /** Id of the InfraEnv. */
+  readonly id: string;
+  /** Revision of its image, as the service formats it. */
+  readonly revision: string;
+};
+
+/**
+ * Tokens in URLs: each gives its bearer the downloads of one revision of one InfraEnv, for a limited time.
+ */
 export type UrlTokens = {
-  readonly sign: (infraEnv: string) => Promise<{ readonly token: string; readonly expires: Date }>;
-  /** @returns the id of the InfraEnv. @throws ApiFailure 401 */
-  readonly verify: (token: string) => Promise<string>;
+  readonly sign: (
+    subject: TokenSubject,
+  ) => Promise<{ readonly token: string; readonly expires: Date }>;
+  /** @throws ApiFailure 401, also for tokens of earlier versions, which name no revision */
+  readonly verify: (token: string) => Promise<TokenSubject>;
 };
 
 /**
@@ -79,11 +91,11 @@ export function createUrlTokens(
   { lifetime, now }: { readonly lifetime: number; readonly now: () => number },
 ): UrlTokens {
   return {
-    async sign(infraEnv) {
+    async sign({ id, revision }) {
       const seconds = Math.floor((now() + lifetime) / 1000);
-      const token = await new SignJWT({})
+      const token = await new SignJWT({ revision })
         .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
-        .setSubject(infraEnv)
+        .setSubject(id)
         .setAudience(AUDIENCE)
         .setExpirationTime(seconds)
         .sign(key);
@@ -94,10 +106,10 @@ export function createUrlTokens(
         const { payload } = await jwtVerify(token, key, {
           algorithms: [ALGORITHM],
           audience: AUDIENCE,
-          requiredClaims: ['sub', 'exp'],
+          requiredClaims: ['sub', 'exp', 'revision'],
           currentDate: new Date(now()),
         });
-        return payload.sub ?? '';
+        return { id: String(payload.sub), revision: String(payload['revision']) };
       } catch (error) {
         if (error instanceof errors.JWTExpired) throw new ApiFailure(401, 'the URL has expired');
         if (error instanceof errors.JOSEError) {

@@ -1,9 +1,11 @@
+import { withoutUndefined } from '../../base/lists.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { pack } from 'tar-stream';
 import { decodeFileContent } from '../../ignition/index.ts';
 import { editKargs } from '../../iso/index.ts';
 import { readLiveAreas } from '../../media/areas.ts';
 import { planHostNetworks } from '../../openshift/agent/values.ts';
+import type { TokenSubject } from '../auth/tokens.ts';
 import { type Exchange, type Service, BASE_PATH, identify, type App } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
@@ -11,14 +13,8 @@ import { IMAGE_TYPE } from '../infra-envs/rules.ts';
 import { ApiFailure, requireUuid } from '../openapi.ts';
 import { useRelease, type Release } from '../store/entry.ts';
 import { createRecent, type Recent, serveText } from './images.ts';
-import {
-  requireNetworkBoot,
-  formatRevision,
-  originOf,
-  signImageUrl,
-  findRelease,
-  sendBytes,
-} from './urls.ts';
+import { findForDownload, findRelease, requireNetworkBoot, type AskedImage } from './find-image.ts';
+import { chooseLastModified, formatRevision, originOf, sendBytes, signImageUrl } from './urls.ts';
 import { planNetworksOf } from './values.ts';
 
 /** Archives of profiles in memory; one for hundreds of hosts has a few MiB. */
@@ -29,8 +25,8 @@ export function addDownloadRoutes(app: App, service: Service): void {
   const archives = createRecent<Uint8Array>(MOST_ARCHIVES);
   const downloads = `${BASE_PATH}/v2/infra-envs/:infra_env_id/downloads`;
   app.get(`${downloads}/files`, async (exchange) => {
-    const infraEnv = await findForDownload(service, exchange);
-    return sendFile(service, exchange, { infraEnv, archives });
+    const asked = await findForDownload(service, exchange);
+    return sendFile(service, exchange, { asked, archives });
   });
   app.get(`${downloads}/image-url`, async (exchange) => {
     const identity = await identify(service, exchange);
@@ -38,60 +34,43 @@ export function addDownloadRoutes(app: App, service: Service): void {
     const infraEnv = await findInfraEnv(service, id, identity);
     const signed = await signImageUrl(service, exchange, infraEnv);
     if (!signed) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
-    return exchange.json({ url: signed.url, expires_at: signed.expires });
+    return exchange.json({
+      url: signed.url,
+      expires_at: signed.expires,
+      long_url: signed.longUrl,
+    });
   });
-}
-
-/** Finds an InfraEnv for a download; a token of the InfraEnv also allows its files. */
-export async function findForDownload(service: Service, exchange: Exchange): Promise<InfraEnv> {
-  const id = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
-  const token =
-    exchange.req.header('image-token') ??
-    exchange.req.query('image_token') ??
-    exchange.req.query('api_key');
-  if (token === undefined || service.auth.type === 'none') {
-    return findInfraEnv(service, id, await identify(service, exchange));
-  }
-  return findByToken(service, token, id);
-}
-
-/** Finds the InfraEnv of a token. @throws ApiFailure 401, and 404 if the token is for another InfraEnv */
-export async function findByToken(
-  service: Service,
-  token: string,
-  expected?: string,
-): Promise<InfraEnv> {
-  const id = await service.urlTokens.verify(token);
-  const record = await service.state.find('infra-envs', id);
-  if (!record || (expected !== undefined && id !== expected)) {
-    throw new ApiFailure(404, `infra env ${expected ?? id} not found`);
-  }
-  return findInfraEnv(service, id, record);
 }
 
 async function sendFile(
   service: Service,
   exchange: Exchange,
-  { infraEnv, archives }: { readonly infraEnv: InfraEnv; readonly archives: Recent<Uint8Array> },
+  { asked, archives }: { readonly asked: AskedImage; readonly archives: Recent<Uint8Array> },
 ): Promise<Response> {
   const name = requireFileName(exchange);
-  const lastModified = new Date(infraEnv.updated_at);
-  if (name === 'discovery.ign') {
-    const release = await findRelease(service, infraEnv);
-    const text = await service.images.readIgnition(infraEnv, release);
-    return sendBytes(exchange, serveText(text), { filename: name, lastModified });
-  }
+  const { infraEnv } = asked;
   if (name === 'static-network-config') {
     const { id, revision } = infraEnv;
     const filename = `${id}-static-network-config.tar`;
     const archive = await archives.get(`${id} ${revision}`, () =>
       packNetworks(infraEnv, service.networkTool),
     );
-    return sendBytes(exchange, serveText(archive), { filename, lastModified });
+    const lastModified = chooseLastModified(service, infraEnv);
+    return sendBytes(exchange, serveText(archive), {
+      filename,
+      ...withoutUndefined({ lastModified }),
+    });
   }
-  const release = await findRelease(service, infraEnv);
-  const script = await renderIpxeScript(service, exchange, { infraEnv, release });
-  return sendBytes(exchange, serveText(script), { filename: name, lastModified });
+  const release = await findRelease(service, asked);
+  const lastModified = chooseLastModified(service, infraEnv, release);
+  const text =
+    name === 'discovery.ign'
+      ? await service.images.readIgnition(infraEnv, release)
+      : await renderIpxeScript(service, exchange, { infraEnv, release });
+  return sendBytes(exchange, serveText(text), {
+    filename: name,
+    ...withoutUndefined({ lastModified }),
+  });
 }
 
 const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
@@ -136,8 +115,8 @@ async function renderIpxeScript(
   const origin = originOf(service, exchange);
   const query = `arch=${architecture}&version=${encodeURIComponent(version)}`;
   const rootfs = `${origin}/boot-artifacts/rootfs?${query}`;
-  const token = await signQuery(service, id);
   const revision = formatRevision(infraEnv, release);
+  const token = await signQuery(service, { id, revision });
   const kargs = await listArguments(infraEnv, release, rootfs);
   return [
     '#!ipxe',
@@ -192,9 +171,9 @@ async function listArguments(
 }
 
 /** Signs a query, with the parameter name that assisted-service uses. */
-async function signQuery({ auth, urlTokens }: Service, id: string): Promise<string> {
+async function signQuery({ auth, urlTokens }: Service, subject: TokenSubject): Promise<string> {
   if (auth.type === 'none') return '';
-  const { token } = await urlTokens.sign(id);
+  const { token } = await urlTokens.sign(subject);
   return `&${auth.type === 'local' ? 'api_key' : 'image_token'}=${token}`;
 }
 

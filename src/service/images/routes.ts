@@ -1,33 +1,42 @@
+import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoFile, IsoImage } from '../../iso/index.ts';
 import { serveRuns } from '../../media/serve/virtual.ts';
 import type { App, Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
-import { findInfraEnv } from '../infra-envs/routes.ts';
-import { toArchitecture, ApiFailure, requireUuid } from '../openapi.ts';
+import { toArchitecture, ApiFailure } from '../openapi.ts';
 import { useRelease, type Release } from '../store/entry.ts';
-import { findByToken, findForDownload } from './downloads.ts';
 import {
+  type AskedImage,
+  findByShortUrl,
+  findByToken,
+  findForDownload,
+  findPlain,
   findRelease,
+  readToken,
   requireNetworkBoot,
   requireStore,
-  readShortDigest,
-  requireRevision,
-  sendBytes,
-  URL_KINDS,
-} from './urls.ts';
+} from './find-image.ts';
+import { formatImageName, IMAGE_NAME } from './short-url.ts';
+import { chooseLastModified, findName, sendBytes, URL_KINDS } from './urls.ts';
 
 /** Adds the routes of assisted-image-service. */
 export function addImageRoutes(app: App, service: Service): void {
   addBootRoutes(app, service);
+  app.get('/i/:token/:revision/:file', async (exchange) => {
+    const filename = exchange.req.param('file');
+    if (!IMAGE_NAME.test(filename)) throw new ApiFailure(404, 'no image has this URL');
+    await requireStore(service);
+    const found = await findByShortUrl(service, exchange);
+    return sendImage(service, exchange, { ...found, filename });
+  });
   app.get('/byid/:infra_env_id/:version/:arch/:file', async (exchange) => {
-    const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
-    const infraEnv = await findInfraEnv(service, id, await service.auth.identify(undefined));
-    return sendShort(service, exchange, infraEnv);
+    const identity = await service.auth.identify(undefined);
+    return sendLong(service, exchange, await findPlain(service, exchange, identity));
   });
   for (const kind of [URL_KINDS.local, URL_KINDS.rhsso]) {
     app.get(`/${kind}/:token/:version/:arch/:file`, async (exchange) => {
-      const infraEnv = await findByToken(service, exchange.req.param('token'));
-      return sendShort(service, exchange, infraEnv);
+      const token = exchange.req.param('token');
+      return sendLong(service, exchange, await findByToken(service, exchange, { token }));
     });
   }
   app.get('/images/:infra_env_id', async (exchange) => {
@@ -35,9 +44,9 @@ export function addImageRoutes(app: App, service: Service): void {
       const version = exchange.req.query('version') ?? '';
       if (version === '') throw new ApiFailure(400, "'version' parameter required");
     });
-    const infraEnv = await findForDownload(service, exchange);
+    const asked = await findForDownload(service, exchange);
     const { version = '', arch = 'x86_64' } = exchange.req.query();
-    return sendImage(service, exchange, { infraEnv, version, arch, type });
+    return sendAsked(service, exchange, { ...asked, version, arch, type });
   });
 }
 
@@ -55,23 +64,26 @@ function addBootRoutes(app: App, service: Service): void {
       throw new ApiFailure(404, `the store has no ISO of version ${version} for ${arch}`);
     requireNetworkBoot(release);
     const file = await useRelease(release, (iso) => requireFile(iso, paths));
-    return sendBytes(exchange, serveRuns(release.base, [file]), { filename: file.name });
+    const served = serveRuns(release.base, [file]);
+    return sendBytes(exchange, served, { filename: file.name, isPublic: true });
   });
   app.get('/images/:infra_env_id/pxe-initrd', async (exchange) => {
     const { infraEnv, release } = await findAsked(service, exchange);
     const initrd = await openInitrd(service, infraEnv, release);
+    const lastModified = chooseLastModified(service, infraEnv, release);
     return sendBytes(exchange, initrd, {
       filename: `${infraEnv.id}-initrd.img`,
-      lastModified: new Date(infraEnv.updated_at),
+      ...withoutUndefined({ lastModified }),
     });
   });
   for (const path of ['/images/:infra_env_id/s390x-initrd-addrsize', '/s390x-initrd-addrsize']) {
     app.get(path, async (exchange) => {
       const { infraEnv, release } = await findAsked(service, exchange);
       const file = await readAddressSize(service, infraEnv, release);
+      const lastModified = chooseLastModified(service, infraEnv, release);
       return sendBytes(exchange, serveRuns(release.base, [file]), {
         filename: `${infraEnv.id}-initrd.addrsize`,
-        lastModified: new Date(infraEnv.updated_at),
+        ...withoutUndefined({ lastModified }),
       });
     });
   }
@@ -102,22 +114,21 @@ async function findAsked(
   exchange: Exchange,
 ): Promise<{ readonly infraEnv: InfraEnv; readonly release: Release }> {
   const { version, arch } = requireVersion(exchange);
-  const infraEnv = await findNamed(service, exchange);
+  const asked = await findNamed(service, exchange);
   await requireStore(service);
-  const release = await findRelease(service, infraEnv, readShortDigest(exchange));
+  const release = await findRelease(service, asked);
+  const { infraEnv } = asked;
   if (release.version !== version || release.architecture !== arch) {
     throw new ApiFailure(404, `infra env ${infraEnv.id} has no image of ${version} for ${arch}`);
   }
   requireNetworkBoot(release);
-  requireRevision(exchange, infraEnv, release);
   return { infraEnv, release };
 }
 
-async function findNamed(service: Service, exchange: Exchange): Promise<InfraEnv> {
-  const { req } = exchange;
-  if (req.param('infra_env_id') !== undefined) return findForDownload(service, exchange);
-  const token = req.header('image-token') ?? req.query('image_token') ?? req.query('api_key');
-  if (token !== undefined && service.auth.type !== 'none') return findByToken(service, token);
+async function findNamed(service: Service, exchange: Exchange): Promise<AskedImage> {
+  if (exchange.req.param('infra_env_id') !== undefined) return findForDownload(service, exchange);
+  const token = readToken(service, exchange);
+  if (token !== undefined) return findByToken(service, exchange, { token });
   throw new ApiFailure(
     400,
     'the request names no infra env: send a token, or use /images/{infra_env_id}',
@@ -173,33 +184,57 @@ function requireQuery({ req }: Exchange, name: 'type', first: () => void): strin
   throw new ApiFailure(400, `invalid value '${value}' for parameter '${name}'`);
 }
 
-function sendShort(service: Service, exchange: Exchange, infraEnv: InfraEnv): Promise<Response> {
+function sendLong(service: Service, exchange: Exchange, asked: AskedImage): Promise<Response> {
   const { version = '', arch = '', file = '' } = exchange.req.param() as Record<string, string>;
   const type = Object.hasOwn(SHORT_NAMES, file) ? SHORT_NAMES[file] : undefined;
   if (type === undefined) throw new ApiFailure(404, `unrecognized file name ${file}`);
-  return sendImage(service, exchange, { infraEnv, version, arch, type });
+  return sendAsked(service, exchange, { ...asked, version, arch, type });
 }
 
-type Asked = {
-  readonly infraEnv: InfraEnv;
+type AskedByName = AskedImage & {
   readonly version: string;
   readonly arch: string;
   readonly type: string;
 };
 
-async function sendImage(service: Service, exchange: Exchange, asked: Asked): Promise<Response> {
+async function sendAsked(
+  service: Service,
+  exchange: Exchange,
+  asked: AskedByName,
+): Promise<Response> {
   const { infraEnv, version, type } = asked;
   const arch = toArchitecture(asked.arch) ?? asked.arch;
   await requireStore(service);
-  const release = await findRelease(service, infraEnv, readShortDigest(exchange));
+  const release = await findRelease(service, asked);
   if (type !== 'disconnected-iso') throw new ApiFailure(404, `no image of type ${type} is served`);
   if (version !== release.version || arch !== release.architecture) {
     throw new ApiFailure(404, `infra env ${infraEnv.id} has no image of ${version} for ${arch}`);
   }
-  requireRevision(exchange, infraEnv, release);
+  const name = await findName(service, infraEnv);
+  const filename = formatImageName(name ?? { ...release, cluster: infraEnv.name });
+  return sendImage(service, exchange, { ...asked, release, filename });
+}
+
+type FoundImage = AskedImage & { readonly release: Release; readonly filename: string };
+
+/**
+ * Sends an image. A range is a range on every form of URL. Where the URL names no revision, the tag tells
+ * images apart, and only a client that sends it in If-Range is safe from a mixture.
+ */
+async function sendImage(
+  service: Service,
+  exchange: Exchange,
+  { infraEnv, release, revision, filename }: FoundImage,
+): Promise<Response> {
   const image = await service.images.open(infraEnv, release);
+  const isNamed = revision !== undefined;
+  const lastModified = chooseLastModified(service, infraEnv, isNamed ? undefined : release);
   return sendBytes(exchange, image, {
-    filename: `agent-ove.${arch}.iso`,
-    lastModified: new Date(infraEnv.updated_at),
+    contentType: IMAGE_CONTENT,
+    filename,
+    ...withoutUndefined({ lastModified }),
   });
 }
+
+/** As assisted-image-service has it. */
+const IMAGE_CONTENT = 'application/x-cd-image';

@@ -7,15 +7,22 @@ import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
 import { shortDigest, type Release } from '../store/entry.ts';
+import { formatImageName, LONGEST_URL, type ImageName } from './short-url.ts';
 
-/* Owns the URLs of images and their revisions, and the requirements of every download. */
+/* Owns the URLs of images, their revisions and names, and how bytes are sent. */
 
-export type SignedUrl = { readonly url: string; readonly expires: string };
+export type SignedUrl = {
+  /** Short, for controllers and for everybody else. */
+  readonly url: string;
+  /** The same image in the form of assisted-service, for clients that read its path. */
+  readonly longUrl: string;
+  readonly expires: string;
+};
 
 /** Go's zero time, which assisted-service returns for a URL that does not expire. */
 export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
 
-/** Kinds of short URLs, by authentication type. */
+/** Kinds of long URLs, by authentication type. */
 export const URL_KINDS: Readonly<Record<AuthType, string>> = {
   none: 'byid',
   local: 'byapikey',
@@ -23,7 +30,7 @@ export const URL_KINDS: Readonly<Record<AuthType, string>> = {
 };
 
 /**
- * Signs the URL of an InfraEnv's image. It names the revision, so that a controller that continues with
+ * Signs the URLs of an InfraEnv's image. They name the revision, so that a controller that continues with
  * the old URL after a change is refused and never gets a mixture.
  *
  * @returns undefined while the InfraEnv has no release
@@ -33,18 +40,38 @@ export async function signImageUrl(
   exchange: Exchange,
   infraEnv: InfraEnv,
 ): Promise<SignedUrl | undefined> {
-  const version = await findVersion(service, infraEnv);
-  if (version === undefined) return undefined;
-  const { id, cpu_architecture: architecture } = infraEnv;
-  const release = await service.releases.find(version, architecture);
-  const { type } = service.auth;
-  const signed = type === 'none' ? undefined : await service.urlTokens.sign(id);
-  const parts = [URL_KINDS[type], signed?.token ?? id, version, architecture, 'disconnected.iso'];
-  const path = parts.map(encodeURIComponent).join('/');
+  const image = await findName(service, infraEnv);
+  if (image === undefined) return undefined;
+  const release = await service.releases.find(image.version, image.architecture);
+  const origin = originOf(service, exchange);
+  const { id, revision } = infraEnv;
+  const isOpen = service.auth.type === 'none';
+  const expires = isOpen ? undefined : new Date(service.now() + service.urlLifetime);
+  const subject = { id, revision, ...(release && { base: release.base.digest }) };
+  const start = `${origin}${service.shortUrls.format(subject, expires)}/`;
   return {
-    url: `${originOf(service, exchange)}/${path}?revision=${formatRevision(infraEnv, release)}`,
-    expires: signed?.expires.toISOString() ?? NO_EXPIRY,
+    url: start + formatImageName(image, LONGEST_URL - start.length),
+    longUrl: `${origin}/${await formatLongPath(service, { infraEnv, image, release })}`,
+    expires: expires?.toISOString() ?? NO_EXPIRY,
   };
+}
+
+type LongUrl = {
+  readonly infraEnv: InfraEnv;
+  readonly image: ImageName;
+  readonly release: Release | undefined;
+};
+
+async function formatLongPath(
+  { auth, urlTokens }: Service,
+  { infraEnv, image, release }: LongUrl,
+): Promise<string> {
+  const { version, architecture } = image;
+  const revision = formatRevision(infraEnv, release);
+  const { id } = infraEnv;
+  const key = auth.type === 'none' ? id : (await urlTokens.sign({ id, revision })).token;
+  const parts = [URL_KINDS[auth.type], key, version, architecture, 'disconnected.iso'];
+  return `${parts.map(encodeURIComponent).join('/')}?revision=${revision}`;
 }
 
 /**
@@ -56,10 +83,6 @@ export const formatRevision = (
   release: Release | undefined,
 ): string => (release ? `${revision}-${shortDigest(release)}` : String(revision));
 
-/** Reads the short digest of the ISO that a URL was made for. */
-export const readShortDigest = ({ req }: Exchange): string | undefined =>
-  req.query('revision')?.split('-')[1];
-
 /** Origin of a request; the client can use it again. */
 export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): string {
   if (publicUrl !== undefined) return publicUrl;
@@ -68,100 +91,53 @@ export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): stri
   return `${isTls ? 'https' : 'http'}://${isHost ? host : 'localhost'}`;
 }
 
-/**
- * Requires the current revision. A request without a revision might continue another image, so ranges are
- * refused unless If-Range names the image.
- */
-export function requireRevision(
-  { req, env }: Exchange,
-  infraEnv: InfraEnv,
-  release: Release,
-): void {
-  const { headers } = env.incoming;
-  const revision = req.query('revision');
-  if (revision === undefined) {
-    if (headers['if-range'] === undefined) delete headers.range;
-  } else if (revision !== formatRevision(infraEnv, release)) {
-    const isSame = revision.split('-')[0] === String(infraEnv.revision);
-    const changed = isSame
-      ? `the ISO of ${release.version} for ${release.architecture} was replaced`
-      : `infra env ${infraEnv.id} has changed`;
-    throw new ApiFailure(410, `${changed}: request the URL of its image again`);
-  }
-}
+/** Every answer of an InfraEnv may have secrets. */
+const SECRET = { 'Cache-Control': 'no-store' };
 
-/**
- * Finds the release of the cluster that an InfraEnv is bound to.
- *
- * @param named ISO of that release, by `shortDigest`, if it is in the store
- * @throws ApiFailure 404, 500, 503
- */
-export async function findRelease(
-  { state, releases }: Pick<Service, 'state' | 'releases'>,
-  infraEnv: InfraEnv,
-  named?: string,
-): Promise<Release> {
-  const { id, cluster_id: cluster, cpu_architecture: architecture } = infraEnv;
-  if (cluster === undefined) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
-  const { openshift_version: version } = await findCluster({ state }, cluster, infraEnv);
-  const release = await releases.find(version, architecture, named);
-  if (release) return release;
-  if (releases.isPartial()) {
-    throw new ApiFailure(
-      503,
-      `part of the store cannot be read now, and may have the ISO of ${version}`,
-    );
-  }
-  throw new ApiFailure(
-    500,
-    `failed to get installer release: failed to get release image for version ${version}: ` +
-      `the store has no ISO of this version for ${architecture}`,
-  );
-}
-
-/** Refuses requests while the store is empty. @throws ApiFailure 503 */
-export async function requireStore({ releases }: Pick<Service, 'releases'>): Promise<void> {
-  if (!(await releases.isEmpty())) return;
-  throw new ApiFailure(503, 'the store has no ISO yet');
-}
-
-/**
- * Refuses network boot of an ISO of sealift: its registry is read from the mounted ISO, which a network
- * boot lacks. @throws ApiFailure 400
- */
-export function requireNetworkBoot({ isOwn, version, architecture }: Release): void {
-  if (!isOwn) return;
-  throw new ApiFailure(
-    400,
-    `the ISO of ${version} for ${architecture} cannot boot from the network: ` +
-      'its registry is read from the mounted ISO',
-  );
-}
-
-/** Sends bytes by range, resumable. */
+/** Sends bytes of an InfraEnv, or of others if `isPublic`, by range, resumable. */
 export async function sendBytes(
   exchange: Exchange,
   served: Served,
-  options: ServeOptions,
+  { isPublic = false, ...options }: ServeOptions & { readonly isPublic?: boolean },
 ): Promise<Response> {
   const { incoming: request, outgoing: response } = exchange.env;
-  const entry = await serveBytes(
-    // There is no HTTP/2 here.
-    { request, response },
-    served,
-    options,
-  );
+  const headers = { ...(!isPublic && SECRET), ...options.headers };
+  // There is no HTTP/2 here.
+  const entry = await serveBytes({ request, response }, served, { ...options, headers });
   exchange.set('served', entry);
   return RESPONSE_ALREADY_SENT;
 }
 
-async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string | undefined> {
-  const { cluster_id: cluster, openshift_version: version } = infraEnv;
-  if (cluster === undefined) return version;
+/**
+ * The time of an image that is strong (RFC 9110 8.8.2.2), so that a download may be resumed by it: no time is
+ * sent during its second, in which another change may follow. If the URL names no revision, the ISO may be
+ * replaced, and its own time counts as well.
+ *
+ * @returns undefined in that second
+ */
+export function chooseLastModified(
+  { now }: Pick<Service, 'now'>,
+  { updated_at }: Pick<InfraEnv, 'updated_at'>,
+  release?: Pick<Release, 'openedAt'>,
+): Date | undefined {
+  const seconds = Math.floor(Math.max(Date.parse(updated_at), release?.openedAt ?? 0) / 1000);
+  return seconds < Math.floor(now() / 1000) ? new Date(seconds * 1000) : undefined;
+}
+
+/** Finds the name of an image; undefined while the InfraEnv has no version. */
+export async function findName(
+  service: Pick<Service, 'state'>,
+  infraEnv: InfraEnv,
+): Promise<ImageName | undefined> {
+  const { cluster_id: cluster, openshift_version: version, name } = infraEnv;
+  const { cpu_architecture: architecture } = infraEnv;
+  const own = version === undefined ? undefined : { cluster: name, version, architecture };
+  if (cluster === undefined) return own;
   try {
-    return (await findCluster(service, cluster, infraEnv)).openshift_version;
+    const found = await findCluster(service, cluster, infraEnv);
+    return { cluster: found.name, version: found.openshift_version, architecture };
   } catch (error) {
-    if (error instanceof ApiFailure && error.status === 404) return version;
+    if (error instanceof ApiFailure && error.status === 404) return own;
     throw error;
   }
 }

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import type { Identity } from '../auth/identity.ts';
 import type { Cluster } from '../clusters.ts';
 import { toTime, type Service } from '../context.ts';
+import { createShortId } from '../images/short-url.ts';
 import { toArchitecture } from '../openapi.ts';
 import {
   type InfraEnv,
@@ -29,7 +29,7 @@ export function draftNew(
   const time = toTime(now());
   return {
     ...mergeSettings({}, params),
-    id: randomUUID(),
+    id: createShortId(),
     tenant: identity.tenant,
     revision: 1,
     name: params.name ?? '',

@@ -10,7 +10,7 @@ export type PlannedChange = Place & {
   readonly row?: Row;
 };
 
-export type Changes = {
+export type RecordChanges = {
   /** Follows the changes of other processes, and looks for a row at the same moment. */
   readonly look: (place?: Place) => Promise<{ readonly seq: number; readonly row?: Row }>;
   /** Makes changes, planned from the newest ledger; false if there was nothing to change. */
@@ -22,7 +22,7 @@ export type Changes = {
 /** Lines of the ledger, beyond two for each record, after which it is restated. */
 const SPARE = 512;
 
-export function createChanges(backend: Backend, ledger: Ledger): Changes {
+export function createChanges(backend: Backend, ledger: Ledger): RecordChanges {
   /** Records whose last change may be in the ledger alone, as they were before it. */
   const owed = new Map<string, EntryChange>();
   const since = (): number => ledger.head().seq;
@@ -56,7 +56,7 @@ export function createChanges(backend: Backend, ledger: Ledger): Changes {
     await settle();
   };
 
-  const look: Changes['look'] = async (place) => {
+  const look: RecordChanges['look'] = async (place) => {
     const from = since();
     const found = await backend.look(from, place);
     await follow(found);
@@ -67,17 +67,12 @@ export function createChanges(backend: Backend, ledger: Ledger): Changes {
   return {
     look,
     async commit(plan) {
-      try {
-        const isDone = await apply(() => {
-          const changes = plan();
-          return changes && toChange(ledger, changes);
-        });
-        if (isLong(ledger)) await apply(() => planRestatement(ledger));
-        return isDone;
-      } catch (error) {
-        await look().catch(() => undefined); // a part of it may be stored
-        throw error;
-      }
+      const isDone = await apply(() => {
+        const changes = plan();
+        return changes && toChange(ledger, changes);
+      });
+      if (isLong(ledger)) await apply(() => planRestatement(ledger));
+      return isDone;
     },
     wait: () => backend.change(since, (lines) => void ledger.follow(lines)),
   };

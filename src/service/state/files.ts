@@ -79,12 +79,8 @@ function createBackend(
     change: (since, plan) =>
       inOrder(async () => {
         const change = plan(ledger.linesFrom(since()).lines);
-        if (!change) return;
-        const { lines, isBase = false } = change;
-        if (isBase) await ledger.replace(lines);
-        else if (lines.length > 0) await ledger.append(lines);
-        await carryOut(change);
-        ledger.settle();
+        if (change?.isBase) await ledger.replace(change.lines);
+        else if (change) await makeChange(ledger, change, { carryOut, readRow });
       }),
     async *scan() {
       for (const collection of COLLECTIONS) {
@@ -101,6 +97,43 @@ function createBackend(
       await unlock();
     },
   };
+}
+
+type RowTools = {
+  readonly carryOut: (change: Change) => Promise<void>;
+  readonly readRow: (place: Place) => Promise<Row | undefined>;
+};
+
+/** The ledger is written first. If the rows cannot be, it is as before. */
+async function makeChange(
+  ledger: LedgerFile,
+  change: Change,
+  { carryOut, readRow }: RowTools,
+): Promise<void> {
+  if (change.lines.length > 0) await ledger.append(change.lines);
+  try {
+    await carryOut(change);
+  } catch (error) {
+    if (!(await isCarriedOut(change, readRow))) {
+      await ledger.takeBack();
+      throw error;
+    }
+  }
+  if (change.lines.length > 0) ledger.settle();
+}
+
+/** True if the rows are there although their durability is in doubt. */
+async function isCarriedOut(
+  { put = [], gone = [] }: Change,
+  readRow: RowTools['readRow'],
+): Promise<boolean> {
+  for (const place of put) {
+    if ((await readRow(place))?.body !== place.row.body) return false;
+  }
+  for (const place of gone) {
+    if (await readRow(place)) return false;
+  }
+  return true;
 }
 
 function createTexts(directory: string, inOrder: Queue): Texts {

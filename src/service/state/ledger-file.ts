@@ -9,18 +9,19 @@ import { isBaseLine, type LedgerLine } from './ledger.ts';
  */
 
 export type LedgerFile = {
-  /** Lines that were read, or added last, from a number on. */
+  /** Lines that were read, or added last and settled, from a number on. */
   readonly linesFrom: (since: number) => {
     readonly lines: readonly LedgerLine[];
-    /** Lines of the last change, unless it is settled. */
+    /** Lines of the last change before the start, unless it was settled. */
     readonly unsettled: number;
   };
+  /** Adds lines. They are settled when `settle` is called, and else taken back by `takeBack`. */
   readonly append: (lines: readonly LedgerLine[]) => Promise<void>;
-  /** Replaces all lines. */
+  /** Replaces all lines; they are settled. */
   readonly replace: (lines: readonly LedgerLine[]) => Promise<void>;
-  /** The records of the last change are written. */
   readonly settle: () => void;
-  /** Notes that they are, so that the next start does not have to find out. */
+  readonly takeBack: () => Promise<void>;
+  /** Notes that all lines are settled, so that the next start does not have to find out. */
   readonly close: () => Promise<void>;
 };
 
@@ -33,6 +34,8 @@ export async function openLedgerFile(path: string): Promise<LedgerFile> {
   const groups = whole.split('\n').slice(0, -1).map(parseGroup);
   let known: readonly LedgerLine[] = groups.flat();
   let unsettled = countUnsettled(groups.at(-1) ?? []);
+  let added: readonly LedgerLine[] = [];
+  let sizeBefore = size;
   return {
     linesFrom(since) {
       known = known.filter(({ seq }) => seq >= since); // earlier ones are not asked for again
@@ -47,9 +50,9 @@ export async function openLedgerFile(path: string): Promise<LedgerFile> {
         await file.truncate(size).catch(() => undefined);
         throw explainWriteError(error, path);
       }
+      sizeBefore = size;
       size += Buffer.byteLength(group);
-      known = lines;
-      unsettled = lines.length;
+      added = lines;
     },
     async replace(lines) {
       const group = formatGroup(lines);
@@ -61,7 +64,13 @@ export async function openLedgerFile(path: string): Promise<LedgerFile> {
       unsettled = 0;
     },
     settle() {
+      known = added;
       unsettled = 0;
+    },
+    async takeBack() {
+      await file.truncate(sizeBefore);
+      await file.datasync();
+      size = sizeBefore;
     },
     async close() {
       // An empty group: the change before it is complete, and a record that differs is damaged.

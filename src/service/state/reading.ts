@@ -1,6 +1,6 @@
 import { IntegrityError } from '../../base/errors.ts';
 import type { Backend, Place, Row } from './backend.ts';
-import type { Changes } from './changes.ts';
+import type { RecordChanges } from './changes.ts';
 import type { KeyRing } from './keys.ts';
 import { digestRow, type Entry, type Ledger } from './ledger.ts';
 import { damagedRecord, openRow } from './sealing.ts';
@@ -12,7 +12,7 @@ type ReadingTools = {
   readonly backend: Pick<Backend, 'readMany'>;
   readonly ring: KeyRing;
   readonly ledger: Ledger;
-  readonly changes: Changes;
+  readonly changes: RecordChanges;
 };
 
 /** Bytes of bodies in memory. */

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { Backend, Place, Row } from './backend.ts';
-import { createChanges, type Changes } from './changes.ts';
+import { createChanges, type RecordChanges } from './changes.ts';
 import type { KeyRing } from './keys.ts';
 import { digestRow, type Entry, type Ledger } from './ledger.ts';
 import { createReading, isDamage } from './reading.ts';
@@ -94,7 +94,7 @@ function createConversions(
 }
 
 type AgainTools = Pick<RecordTools, 'ring' | 'ledger'> & {
-  readonly changes: Changes;
+  readonly changes: RecordChanges;
   readonly reading: Pick<State, 'read'>;
 };
 

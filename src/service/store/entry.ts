@@ -28,6 +28,8 @@ export type Release = {
   readonly base: VirtualBase;
   /** True for an ISO of sealift, which has its registry; false for a live ISO of CoreOS. */
   readonly isOwn: boolean;
+  /** Milliseconds since 1970 when this process opened it. */
+  readonly openedAt: number;
 };
 
 /** An ISO that is open, or that could not be opened. */
@@ -187,9 +189,10 @@ async function openEntry(
 
 async function describe(base: VirtualBase, { named }: Candidate): Promise<Release | undefined> {
   const index = await useRelease({ base }, readIndex);
-  if (!index) return named && { ...named, base, isOwn: false };
+  const openedAt = Date.now();
+  if (!index) return named && { ...named, base, isOwn: false, openedAt };
   const { version, architecture } = index.release;
-  return { version, architecture, base, isOwn: true };
+  return { version, architecture, base, isOwn: true, openedAt };
 }
 
 /**

@@ -1,0 +1,168 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
+
+/*
+ * Owns the form of short URLs, which management controllers take:
+ *
+ *     /i/<token>/<revision>[.<number of the host>]/<name>.iso
+ *
+ * The token is base64url of these bytes, in order:
+ *
+ *     9 or 16   the InfraEnv: the first bytes of its id, or the whole id
+ *     4         seconds since 2020 when the URL ends, big-endian; 0: never
+ *     11        HMAC-SHA-256, truncated (RFC 2104 5), of all members of its subject
+ *
+ * The code covers the whole digest of the ISO below, so that a URL never gives bytes of another ISO.
+ */
+
+/** Image that a short URL is for. */
+export type ShortUrlSubject = {
+  /** Id of the InfraEnv. */
+  readonly id: string;
+  readonly revision: number;
+  /** Digest of the ISO that is customised; absent while the store has no such ISO. */
+  readonly base?: Digest;
+  /** Absent: the URL is for every host. */
+  readonly host?: ShortUrlHost;
+};
+
+export type ShortUrlHost = {
+  /** Place among the hosts of the InfraEnv, from 1. */
+  readonly number: number;
+  /** Increases when the host gets another URL: earlier ones end. */
+  readonly serial: number;
+};
+
+/** A short URL as a client sent it; unproven until it was compared with its subject. */
+export type ReadShortUrl = {
+  readonly id: string;
+  readonly revision: number;
+  /** Number of the host. */
+  readonly host?: number;
+  /** Absent: it does not end at a time. */
+  readonly expires?: Date;
+  readonly isFor: (subject: Pick<ShortUrlSubject, 'base' | 'host'>) => boolean;
+};
+
+export type ShortUrls = {
+  /** @returns the path up to the name, without its slash. @param expires rounded up to seconds */
+  readonly format: (subject: ShortUrlSubject, expires?: Date) => string;
+  /** @returns undefined if it has another form */
+  readonly read: (token: string, revision: string) => ReadShortUrl | undefined;
+};
+
+/** Bytes of an id that are random; the rest follows from them. */
+const KEY = 9;
+const ID = 16;
+const CODE = 11;
+/** Seconds from 1970 to 2020. */
+const EPOCH = 1_577_836_800;
+
+/**
+ * Creates the id of an InfraEnv: a UUID (RFC 9562 5.8, version 8) whose first nine bytes determine the
+ * rest, so that a short URL needs no more than those. 66 of their bits are random.
+ */
+export function createShortId(): string {
+  const key = randomBytes(KEY);
+  key[6] = 0x80 | ((key[6] ?? 0) & 0x0f); // version
+  key[8] = 0x80 | ((key[8] ?? 0) & 0x3f); // variant
+  return completeId(key);
+}
+
+/** @param key 32 bytes, used for short URLs alone */
+export function createShortUrls(key: Uint8Array): ShortUrls {
+  const sign = (parts: readonly unknown[]): Buffer =>
+    createHmac('sha256', key).update(JSON.stringify(parts)).digest().subarray(0, CODE);
+  const signSubject = (subject: ShortUrlSubject, seconds: number): Buffer => {
+    const { id, revision, base = '', host } = subject;
+    return sign([id, revision, base, host?.number ?? 0, host?.serial ?? 0, seconds]);
+  };
+  return {
+    format(subject, expires) {
+      const seconds = expires ? Math.ceil(expires.getTime() / 1000) - EPOCH : 0;
+      const end = Buffer.alloc(4);
+      end.writeUInt32BE(seconds);
+      const bytes = [shortenId(subject.id), end, signSubject(subject, seconds)];
+      const { revision, host } = subject;
+      const place = host ? `${revision}.${host.number}` : String(revision);
+      return `/i/${Buffer.concat(bytes).toString('base64url')}/${place}`;
+    },
+    read(token, place) {
+      const bytes = Buffer.from(token, 'base64url');
+      const size = bytes.length - 4 - CODE;
+      const [, revision, host] = /^([1-9]\d{0,14})(?:\.([1-9]\d{0,5}))?$/.exec(place) ?? [];
+      const isWhole = bytes.toString('base64url') === token;
+      if (!isWhole || revision === undefined || (size !== KEY && size !== ID)) return undefined;
+      const id =
+        size === KEY ? completeId(bytes.subarray(0, KEY)) : formatId(bytes.subarray(0, ID));
+      const seconds = bytes.readUInt32BE(size);
+      const about = { id, revision: Number(revision) };
+      return {
+        ...about,
+        ...(host !== undefined && { host: Number(host) }),
+        ...(seconds !== 0 && { expires: new Date((seconds + EPOCH) * 1000) }),
+        isFor: (subject) =>
+          timingSafeEqual(signSubject({ ...about, ...subject }, seconds), bytes.subarray(size + 4)),
+      };
+    },
+  };
+}
+
+/** The bytes of an id that a URL needs: all of them, unless `createShortId` made it. */
+function shortenId(id: string): Buffer {
+  const bytes = Buffer.from(id.replaceAll('-', ''), 'hex');
+  const key = bytes.subarray(0, KEY);
+  return completeId(key) === id ? key : bytes;
+}
+
+function completeId(key: Uint8Array): string {
+  const rest = Buffer.from(hexOf(digestOf(key)), 'hex').subarray(0, ID - KEY);
+  return formatId(Buffer.concat([key, rest]));
+}
+
+const formatId = (bytes: Uint8Array): string =>
+  Buffer.from(bytes)
+    .toString('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+
+/** Longest URL that every known controller takes, in characters. */
+export const LONGEST_URL = 99;
+
+/** Parts of a file name, the less important ones first. */
+export type ImageName = {
+  readonly cluster: string;
+  readonly version: string;
+  readonly architecture: string;
+};
+
+/**
+ * Formats the name of an image, with cluster, version and architecture. If there is no room for them, the
+ * architecture is left out, then the cluster is cut.
+ *
+ * @param room characters, with `.iso`; absent: any number
+ */
+export function formatImageName(
+  { cluster, version, architecture }: ImageName,
+  room = Infinity,
+): string {
+  const words = [cluster, version, architecture].map(toNameWord);
+  const [name = '', release = '', machine = ''] = words;
+  const cut = name.slice(0, Math.max(0, room - release.length - '-.iso'.length));
+  const forms = [
+    [name, release, machine],
+    [name, release],
+    [cut.replace(/[._-]+$/, ''), release],
+  ];
+  const names = forms.map((form) => `${form.filter((word) => word !== '').join('-')}.iso`);
+  return names.find((each) => each.length <= room) ?? 'image.iso';
+}
+
+/** Characters that need no percent sign in a URL, and none that a controller could take for something else. */
+const toNameWord = (text: string): string =>
+  text
+    .replaceAll(/[^A-Za-z0-9._-]+/g, '-')
+    .replaceAll(/^[._-]+|[._-]+$/g, '')
+    .slice(0, 64);
+
+/** Names that a short URL may end in. */
+export const IMAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.iso$/;
