@@ -15,7 +15,7 @@ import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { listPage } from '../pages.ts';
-import { draftChange, draftNew, isText } from './drafts.ts';
+import { draftChange, draftNew, isFilled } from './drafts.ts';
 import { toInfraEnv, toRecord, type InfraEnv, type InfraEnvParams } from './infra-env.ts';
 import { checkNetworks } from './networks.ts';
 import { checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
@@ -108,7 +108,7 @@ async function findBound(
   id: string | null | undefined,
   identity: Identity,
 ): Promise<Cluster | undefined> {
-  if (!isText(id)) return undefined;
+  if (!isFilled(id)) return undefined;
   try {
     return await findCluster(service, id.toLowerCase(), identity);
   } catch (error) {
