@@ -4,12 +4,15 @@ import { routePath } from 'hono/route';
 import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
+import { addFixedRoutes } from './fixed.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
 import { addFormRoutes } from './forms/routes.ts';
+import { addPresignedRoutes } from './images/presigned.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
-import { ApiFailure, formatFailure } from './openapi.ts';
+import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
+import { allowOrigins, checkAccept, checkMethod, readPath, refuseUnrouted } from './routing.ts';
 
 /* Owns the order of the routes, and the answers to their errors. */
 
@@ -26,7 +29,7 @@ export type AppOptions = {
 
 /** Creates every route of the service, without a listener. */
 export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
-  const app: App = new Hono<Environment>();
+  const app: App = new Hono<Environment>({ getPath: readPath });
   app.use(async (exchange, next) => {
     const started = performance.now();
     await next();
@@ -42,9 +45,12 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
       ...(error !== undefined && !(error instanceof ApiFailure) && { error }),
     });
   });
+  app.use(allowOrigins(service));
   app.use(async (exchange, next) => {
     for (const [name, value] of Object.entries(PRIVATE)) exchange.header(name, value);
     checkAsker(service, exchange);
+    checkAccept(exchange);
+    checkMethod(app, exchange);
     await next();
   });
   addProbes(app, service, metrics);
@@ -59,12 +65,12 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addInfraEnvRoutes(app, service);
   addFormRoutes(app, service);
   addDownloadRoutes(app, service);
+  addPresignedRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);
+  addFixedRoutes(app, service);
   addPage(app);
-  app.notFound(() => {
-    throw new ApiFailure(404, 'path not found');
-  });
+  app.notFound((exchange) => refuseUnrouted(app, exchange));
   app.onError((error) => answerFailure(error));
   return app;
 }
@@ -93,7 +99,11 @@ export function answerFailure(error: Error): Response {
           : explainOther(error);
   return Response.json(formatFailure(failure), {
     status: failure.status,
-    headers: { ...PRIVATE, ...HEADERS[failure.status] },
+    headers: {
+      ...PRIVATE,
+      ...HEADERS[failure.status],
+      ...(failure instanceof WrongMethod && { Allow: failure.allow }),
+    },
   });
 }
 
