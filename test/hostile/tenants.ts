@@ -161,6 +161,9 @@ export async function createLargeInfraEnvs(victim: Victim, most: number): Promis
 
 const LANES = 20;
 
+/** Seconds that a first refusal is waited for. */
+const PATIENCE = 60;
+
 /** Opens connections that send this, and keeps them until the hold is over. */
 async function hold(
   { port }: Victim,
@@ -179,7 +182,13 @@ async function hold(
     socket.write(bytes);
     return socket;
   });
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  const began = performance.now();
+  const isOver = (): boolean => {
+    const seen = (performance.now() - began) / 1000;
+    // A busy machine may not have refused any yet.
+    return seen > seconds && (seen > PATIENCE || [...answers.values()].includes(429));
+  };
+  while (!isOver()) await new Promise((resolve) => setTimeout(resolve, 100));
   const counted = count([...answers.values()]);
   for (const socket of sockets) socket.destroy();
   return counted;

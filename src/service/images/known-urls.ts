@@ -97,5 +97,12 @@ export function forgetChanges(state: State, { forget }: Pick<KnownUrls, 'forget'
         forget(id);
       }
     },
+    async adopt(former, tenant) {
+      try {
+        await state.adopt(former, tenant);
+      } finally {
+        forget();
+      }
+    },
   };
 }
