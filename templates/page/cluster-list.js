@@ -130,9 +130,9 @@ function showRow(row) {
   find('.facts', HTMLElement, item).textContent = row.facts.join(' · ');
   const { infraEnv } = row;
   for (const button of item.querySelectorAll('button')) {
-    button.setAttribute('aria-label', `${button.textContent} of ${row.name}`);
+    const of = button.matches('.edit, .delete') ? '' : 'of ';
+    button.setAttribute('aria-label', `${button.textContent} ${of}${row.name}`);
   }
-  find('.delete', HTMLElement, item).setAttribute('aria-label', `Delete ${row.name}`);
   find('.delete', HTMLElement, item).addEventListener('click', () => {
     askBeforeDeleting(row);
   });

@@ -27,6 +27,7 @@ import {
 
 const form = find('#create-form', HTMLFormElement);
 const problem = find('#create-problem', HTMLElement);
+const warned = find('#create-warnings', HTMLElement);
 const status = find('#create-status', HTMLElement);
 const version = find('#openshift-version', HTMLSelectElement);
 const architecture = find('#cpu-architecture', HTMLSelectElement);
@@ -63,6 +64,7 @@ export function startForm({ onChanged, onSignedOut }) {
     event.preventDefault();
     void busy(find('#create', HTMLButtonElement), async () => {
       clearProblems(form, problem);
+      warned.textContent = '';
       const wrong = checkRequired(edited === undefined);
       if (wrong.length > 0) {
         showProblems(wrong, problem);
@@ -104,9 +106,21 @@ async function submit(onChanged) {
   const told = edited ? 'The changes are saved' : 'The cluster is created';
   const note = edited ? 'Saved: its ISO has a new URL, and the one from before ends.' : undefined;
   resetForm();
-  if (warnings.length > 0) problem.textContent = `${told}, with warnings: ${warnings.join('; ')}`;
+  warned.textContent =
+    warnings.length === 0 ? '' : `${told}, with warnings: ${warnings.map(nameHost).join('; ')}`;
   await onChanged(id, note);
 }
+
+/**
+ * A warning with the number that the form gives to a host.
+ *
+ * @param {string} warning
+ */
+const nameHost = (warning) =>
+  warning.replace(
+    /^static_network_config\[(\d+)\]\.network_yaml/,
+    (_, index) => `host ${Number(index) + 1}`,
+  );
 
 /** Requests the list of releases again: the store may have new ones. */
 export async function showVersions() {
@@ -228,6 +242,7 @@ export function resetForm() {
   else version.value = chosen;
   showArchitectures();
   clearProblems(form, problem);
+  warned.textContent = '';
   for (const filled of document.querySelectorAll('.filled')) filled.textContent = '';
   say(find('#hosts-note', HTMLElement), '');
   for (const details of form.querySelectorAll('details')) details.open = false;

@@ -54,7 +54,10 @@ async function takeTable() {
   addHosts(hosts);
   field.value = '';
   dialog.close();
-  say(find('#hosts-note', HTMLElement), `${hosts.length} hosts are filled in from the table.`);
+  say(
+    find('#hosts-note', HTMLElement),
+    `Filled in from the table: ${hosts.length === 1 ? 'one host' : `${hosts.length} hosts`}.`,
+  );
   find('#paste-hosts', HTMLButtonElement).focus();
 }
 

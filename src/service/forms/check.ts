@@ -1,4 +1,4 @@
-import { ConfigError } from '../../base/errors.ts';
+import { ConfigError, UsageError } from '../../base/errors.ts';
 import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { isObject, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { findJsonFault } from '../../shape/json-fault.ts';
@@ -73,7 +73,11 @@ function tell(field: string, check: () => unknown): readonly FieldProblem[] {
 
 /** A sentence without the name of the member in the API: its field is next to it. */
 const withoutMember = (reason: string): string =>
-  reason.replace(/^[\w.[\]]+ in body /, '').replace(/^(?:proxy\.)?(?:https?|no)_proxy /, '');
+  reason
+    .replace(/^[\w.[\]]+ in body /, '')
+    .replace(/^(?:proxy\.)?(?:https?|no)_proxy /, '')
+    .replace(/^SSH key is not valid: (?!line)/, 'this ')
+    .replace(/^SSH key is not valid: /, '');
 
 function checkCluster({ openApi }: Service, cluster: Form['cluster']): readonly FieldProblem[] {
   if (!cluster) return [];
@@ -224,8 +228,10 @@ async function explainUnfit(
     await images.open(infraEnv, release);
     return undefined;
   } catch (error) {
-    if (!(error instanceof ApiFailure) || !(error.cause instanceof ConfigError)) throw error;
-    return error.cause.message;
+    if (!(error instanceof ApiFailure)) throw error;
+    const { cause } = error;
+    if (!(cause instanceof ConfigError || cause instanceof UsageError)) throw error;
+    return cause.message;
   } finally {
     await images.forget(infraEnv);
   }
