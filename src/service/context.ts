@@ -1,14 +1,16 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 import { isErrno } from '../base/errors.ts';
 import { readCoding } from '../base/http/content-coding.ts';
 import { toPrintable } from '../base/text/words.ts';
+import { waitFor } from '../base/wait.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
-import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
+import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
@@ -29,6 +31,7 @@ export type Service = {
   readonly urlLifetime: number;
   readonly releases: Releases;
   readonly images: CustomisedImages;
+  readonly budgets: Budgets;
   /** The installed nmstate; absent: only networks that are translated here are accepted. */
   readonly networkTool: NetworkTool | undefined;
   readonly openApi: OpenApi;
@@ -37,6 +40,8 @@ export type Service = {
   readonly isTls: boolean;
   /** True if only this machine can connect, and only by its own names. */
   readonly isLocal: boolean;
+  /** Origins whose pages may use the API. */
+  readonly corsOrigins: readonly string[];
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
@@ -58,30 +63,41 @@ export type Exchange = Context<Environment>;
 /** Base path of assisted-service's API. */
 export const BASE_PATH = '/api/assisted-install';
 
-/** Identifies the user of a request. @throws ApiFailure 401 */
-export const identify = (service: Service, exchange: Exchange): Promise<Identity> =>
-  service.auth.identify(exchange.req.header('authorization'));
+/** Identifies the user of a request. @throws ApiFailure 401, and 429 if the tenant has too many requests */
+export async function identify(service: Service, exchange: Exchange): Promise<Identity> {
+  const identity = await service.auth.identify(exchange.req.header('authorization'));
+  service.budgets.admit(exchange, identity.tenant);
+  return identity;
+}
 
-/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422 */
+/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 429, 503 */
 export async function readBody<Body>(
   service: Service,
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
-  const [type = ''] = (exchange.req.header('content-type') ?? '').split(';');
+  if (!hasBody(exchange)) return service.openApi.read(schema, Buffer.of()) as Body;
+  const [given = ''] = (exchange.req.header('content-type') ?? '').split(';');
+  const type = given.trim() === '' ? 'application/octet-stream' : given.trim();
   // A form on another site can send other content types without a preflight request.
-  if (type.trim().toLowerCase() !== 'application/json') {
-    throw new ApiFailure(415, 'the body must be application/json');
+  if (type.toLowerCase() !== 'application/json') {
+    throw new ApiFailure(
+      400,
+      `unsupported media type ${JSON.stringify(toPrintable(type).slice(0, LONGEST_TYPE))}, only [application/json] are allowed`,
+    );
   }
   const coding = readCoding(exchange.req.header('content-encoding'));
-  if (coding !== '')
-    throw new ApiFailure(415, `the body must not have the content coding ${coding}`);
-  const bytes = await readBytes(exchange.env.incoming);
-  const read = readJsonText(bytes, TYPED_JSON);
-  if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);
-  addWarnings(service, exchange, service.openApi.check(schema, read.value));
-  return read.value as Body;
+  if (coding !== '') {
+    throw new ApiFailure(400, `the body must not have the content coding ${coding}`);
+  }
+  return service.openApi.read(schema, await readBytes(service, exchange)) as Body;
 }
+
+const LONGEST_TYPE = 100;
+
+/** True if a request has a body (RFC 9112 6.3). */
+const hasBody = ({ req }: Exchange): boolean =>
+  req.header('transfer-encoding') !== undefined || Number(req.header('content-length') ?? 0) > 0;
 
 /** Most warnings of one answer: clients limit the size of its head. */
 const MOST_WARNINGS = 10;
@@ -117,7 +133,7 @@ const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
  * @throws ApiFailure 400, 403, 421
  */
 export function checkAsker(
-  { publicUrl, isLocal }: Pick<Service, 'publicUrl' | 'isLocal'>,
+  { publicUrl, isLocal, corsOrigins }: Pick<Service, 'publicUrl' | 'isLocal' | 'corsOrigins'>,
   { req, env }: Exchange,
 ): void {
   const { headersDistinct, headers } = env.incoming;
@@ -130,33 +146,60 @@ export function checkAsker(
       'this host name is not served here: use localhost, or set --public-url',
     );
   }
-  if (READS.includes(req.method)) return;
-  const { 'sec-fetch-site': site, host = '', origin } = headers;
-  const isAsked = [`//${host}`, publicUrl].some((url) => isSameHost(origin, url));
-  if (isForeign({ site, origin, isAsked })) {
-    throw new ApiFailure(403, 'pages of other origins cannot make changes here: see --public-url');
-  }
+  if (READS.includes(req.method) || corsOrigins.includes(headers.origin ?? '')) return;
+  if (!isForeign(headers, publicUrl)) return;
+  throw new ApiFailure(
+    403,
+    'pages of other origins cannot make changes here: see --public-url and --cors-origin',
+  );
 }
 
 /** Largest body in bytes: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
 const BODY_LIMIT = 2 << 20;
 
 /**
- * Reads a body. A body that is too large is not read; the connection stays open for the answer. The server
+ * Reads a body. A body that is refused is not read on; the connection stays open for the answer. The server
  * limits the time.
  */
-async function readBytes(incoming: HttpBindings['incoming']): Promise<Buffer> {
+async function readBytes(
+  { budgets }: Pick<Service, 'budgets'>,
+  exchange: Exchange,
+): Promise<Buffer> {
+  const { incoming, outgoing } = exchange.env;
   const tooLarge = new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
   if (Number(incoming.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge;
+  const refusing = new AbortController();
+  const refuse = (failure: ApiFailure): void => {
+    refusing.abort(failure);
+  };
+  const lease = budgets.openBody(exchange, refuse);
   const chunks: Buffer[] = [];
   let size = 0;
+  const take = (chunk: Buffer): void => {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > BODY_LIMIT) throw tooLarge;
+    lease.add(chunk.length);
+  };
   try {
-    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-      size += (chunk as Buffer).length;
-      if (size > BODY_LIMIT) throw tooLarge;
-      chunks.push(chunk as Buffer);
-    }
+    await waitFor<undefined>(refusing.signal, (resolve, reject) => {
+      incoming
+        .on('data', (chunk: Buffer) => {
+          try {
+            take(chunk);
+          } catch (error) {
+            reject(error);
+          }
+        })
+        .once('error', reject)
+        .once('end', () => {
+          resolve(undefined);
+        });
+    });
   } catch (error) {
+    incoming.removeAllListeners('data').pause();
+    outgoing.shouldKeepAlive = false; // the rest of the body is not read
+    chunks.length = 0;
     if (isErrno(error, 'ECONNRESET'))
       throw new ApiFailure(400, 'the body ended before it was complete');
     throw error;
@@ -164,18 +207,16 @@ async function readBytes(incoming: HttpBindings['incoming']): Promise<Buffer> {
   return Buffer.concat(chunks, size);
 }
 
-type Sender = {
-  readonly site: string | string[] | undefined;
-  readonly origin: string | undefined;
-  readonly isAsked: boolean;
-};
-
 /**
  * True if a request comes from a foreign page. No page can set these headers; behind a proxy, the host may
  * differ from the one that the browser requested.
  */
-function isForeign({ site, origin, isAsked }: Sender): boolean {
+function isForeign(
+  { 'sec-fetch-site': site, host = '', origin }: IncomingHttpHeaders,
+  publicUrl: string | undefined,
+): boolean {
   if (site === 'same-origin' || site === 'none') return false;
+  const isAsked = [`//${host}`, publicUrl].some((url) => isSameHost(origin, url));
   return site === 'cross-site' || (origin !== undefined && !isAsked);
 }
 

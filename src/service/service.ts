@@ -6,6 +6,7 @@ import { openPartCache } from '../base/store/part-cache.ts';
 import { findNetworkTool } from '../nmstate/index.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
+import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
@@ -21,7 +22,7 @@ import { openReleases } from './store/releases.ts';
 
 /* Owns the start and the end of the service. */
 
-export type ServiceSettings = {
+export type ServiceSettings = BudgetSettings & {
   readonly data: string;
   /** URL of PostgreSQL; absent: records are files below `data`. */
   readonly database?: string;
@@ -34,6 +35,8 @@ export type ServiceSettings = {
    * host of `publicUrl`.
    */
   readonly isLocal?: boolean;
+  /** Origins whose pages may use the API, as browsers send them. */
+  readonly corsOrigins?: readonly string[];
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries?: readonly string[];
   /** Milliseconds that the URL of an image is valid, with authentication. */
@@ -70,10 +73,8 @@ export async function openService(
     auth: createAuth(auth, host),
     ...createUrls(key, { lifetime, now }),
     openApi: readOpenApi(),
-    ...withoutUndefined({ publicUrl: settings.publicUrl }),
+    ...readRules(settings),
     isTls,
-    isLocal: settings.isLocal ?? false,
-    requiredRegistries: settings.requiredRegistries ?? [],
     now,
     warn,
     ending: settings.ending,
@@ -100,7 +101,7 @@ export async function openService(
   );
   const metrics = createMetrics();
   const app = createApp(
-    { ...service, state, releases, images, networkTool },
+    { ...service, state, releases, images, networkTool, budgets: createBudgets(settings) },
     {
       metrics,
       onAnswer(request) {
@@ -120,6 +121,19 @@ export async function openService(
     },
   };
 }
+
+/** Rules for requests, with their defaults. */
+const readRules = ({
+  publicUrl,
+  isLocal = false,
+  corsOrigins = [],
+  requiredRegistries = [],
+}: ServiceSettings) => ({
+  ...withoutUndefined({ publicUrl }),
+  isLocal,
+  corsOrigins,
+  requiredRegistries,
+});
 
 const createUrls = (key: ServiceKey, options: Parameters<typeof createUrlTokens>[1]) => ({
   urlTokens: createUrlTokens(key.derive('url tokens'), options),

@@ -21,7 +21,7 @@ import { openSites, surveySites, type Survey, isGood } from './1-resolve/check-s
 import { concludeRotation, makeSites, type SiteOutcome } from './5-pour/make-config-isos.ts';
 import {
   listOutcomes,
-  readListed,
+  readListedSites,
   removeListing,
   writeListing,
   type SiteListing,
@@ -65,6 +65,8 @@ export type SitesVerdict = {
   }[];
   /** Findings that belong to no site. */
   readonly findings: readonly FileProblem[];
+  /** True if nmstatectl was missing to check a network configuration. */
+  readonly isUnseen: boolean;
 };
 
 /**
@@ -118,6 +120,7 @@ export async function validateSites(
         .filter(({ findings }) => findings.length > 0)
         .map(({ name, findings }) => ({ name, findings })),
       findings: survey.findings,
+      isUnseen: survey.isUnseen,
     };
   } finally {
     await list.close();
@@ -150,7 +153,7 @@ async function buildLocked(
     refuseNothing(survey, request.sites);
     const named = nameGenerations(survey, request);
     refuseStrangers(survey, named);
-    const listed = dropIn ? new Map<never, never>() : await readListed(out);
+    const listed = dropIn ? new Map<never, never>() : await readListedSites(out);
     // A table that cannot be read as sites says nothing about the ISOs that exist.
     const isListed = !dropIn && (survey.sites.length > 0 || listed.size === 0);
     await lease.requireHeld();

@@ -48,7 +48,7 @@ export class Refusal extends Error {
 
 /** @returns {Promise<Record<string, Version>>} */
 export const listVersions = async () =>
-  /** @type {Record<string, Version>} */ (await call('GET', `${V2}/offline-openshift-versions`));
+  /** @type {Record<string, Version>} */ (await call('GET', `${V2}/openshift-versions`));
 
 /** @returns {Promise<Cluster[]>} */
 export const listClusters = async () =>

@@ -92,7 +92,7 @@ function numberFields() {
     const { name = '' } = host.dataset;
     const title = `Host ${i + 1}${name === '' ? '' : `: ${name}`}`;
     find('legend', HTMLLegendElement, host).textContent = title;
-    find('.remove-host', HTMLButtonElement, host).ariaLabel = `Remove host ${i + 1}`;
+    find('.remove-host', HTMLButtonElement, host).ariaLabel = `Remove this host: ${i + 1}`;
     nameFields(host, id, '.interface');
     for (const [j, each] of listInterfaces(host).entries()) nameFields(each, `${id}-${j + 1}`);
   }

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
+import { resolveDependencies } from '../../src/fbc/dependencies.ts';
 import { filterCatalog } from '../../src/fbc/filter/filter-catalog.ts';
 import { readCatalog } from '../../src/fbc/read/read-catalog.ts';
 import type { CatalogSelection } from '../../src/fbc/source.ts';
@@ -155,6 +156,26 @@ export const FILE_ATTACKS: Readonly<Record<string, Attack>> = {
       ...times(n, (at) => bundle(at, '1')),
     ],
   ),
+  'catalog: a bundle with many requirements': {
+    size: 1000,
+    prepare: (size, folder) => {
+      const required = (at: number): string =>
+        `{"type":"olm.package.required","value":{"packageName":"p${at}","versionRange":">=1.0.0"}}`;
+      const documents = [
+        PACKAGE,
+        channel('c0', [{ name: 'a.v0' }]),
+        ...times(size, (at) => bundle(at, at === 0 ? times(size, required).join(',') : '0')),
+      ];
+      writeFileSync(join(folder, 'catalog.json'), documents.join('\n').replaceAll(',0]', ']'));
+      return async () => {
+        const filtered = filterCatalog(await readCatalog(folder, { signal }), {
+          packages: [],
+          full: true,
+        });
+        resolveDependencies([{ name: 'a', filtered, mode: 'add' }]);
+      };
+    },
+  },
   'catalog: an ignore file of one long rule': {
     size: 250_000,
     prepare: (size, folder) => {

@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.getByText('did you mean "gateway"?').waitFor();
     await isSound(page, 'a table with a problem');
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Remove host 1' }).click();
+    await page.getByRole('button', { name: 'Remove this host: 1' }).click();
     for (const name of ['edge', 'nobreak'.repeat(7)]) {
       await createThroughPage(page, { ...VALUES, name });
     }
@@ -142,18 +142,16 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     const { page, complaints } = await openPage(browser, service.url);
     const file = join(world.directory, 'pull-secret.txt');
     await writeFile(file, PULL_SECRET);
-    // On this medium nothing would read all that: its image is not asked for.
-    await page.route('**/i/**', (route) => route.fulfill({ status: 206, body: '\0' }));
-    await page.route('**/offline-openshift-versions', (route) =>
+    await page.route('**/openshift-versions', (route) =>
       route.fulfill({
         json: {
-          '4.21.3': { cpu_architectures: ['x86_64'], default: false },
-          '4.22.0': { cpu_architectures: ['x86_64', 'aarch64'], default: true },
+          '4.21.3': { cpu_architectures: ['aarch64', 'x86_64'], default: true },
+          '4.20.9': { cpu_architectures: ['aarch64'], default: false },
         },
       }),
     );
     await page.reload();
-    await page.getByLabel('CPU architecture').selectOption('aarch64');
+    await page.getByLabel('CPU architecture').selectOption('x86_64');
     await page.locator('#pull-secret-file').setInputFiles(file);
     await page.getByText('Filled in from pull-secret.txt.').waitFor();
     await createThroughPage(page, {
@@ -173,7 +171,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     expect(infraEnv).toMatchObject({
       proxy: { http_proxy: 'http://proxy.example:3128', no_proxy: '.example,192.0.2.0/24' },
       additional_ntp_sources: '192.0.2.1, ntp.example',
-      cpu_architecture: 'aarch64',
+      cpu_architecture: 'x86_64',
       kernel_arguments: JSON.stringify(
         ['console=ttyS0', 'quiet'].map((value) => ({ operation: 'append', value })),
       ),
@@ -239,8 +237,8 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await isFocused(page, 'Name');
     expect(await list('clusters')).toEqual(before);
 
-    await page.getByRole('button', { name: 'Remove host 2' }).click();
-    await page.getByRole('button', { name: 'Remove host 1' }).click();
+    await page.getByRole('button', { name: 'Remove this host: 2' }).click();
+    await page.getByRole('button', { name: 'Remove this host: 1' }).click();
     for (const id of ['ssh-key', 'https-proxy', 'ntp-sources', 'kernel-arguments']) {
       await page.locator(`#${id}`).fill('');
     }
@@ -262,7 +260,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await create();
     await page.getByText('The server answered with status 502.').waitFor();
     expect(await list('clusters')).toEqual(before);
-    await page.route('**/offline-openshift-versions', (route) => route.fulfill({ json: {} }));
+    await page.route('**/openshift-versions', (route) => route.fulfill({ json: {} }));
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByText('This server has no release yet').waitFor();
     await page.route('**/*', (route) => route.abort());

@@ -11,7 +11,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { registerServe } from '../../src/cli/serve/serve.ts';
 import { openTls } from '../../src/cli/serve/listen.ts';
 import type { App } from '../../src/service/context.ts';
-import { createServiceServer } from '../../src/service/app.ts';
+import { createServiceServer } from '../../src/service/server.ts';
 import { runCommand, startCommand, type CommandRun } from '../support/run-command.ts';
 import { requireTool } from '../support/tools.ts';
 

@@ -238,7 +238,7 @@ function splitPort(entry: string): Host {
   return port === undefined ? { name: entry, port: '' } : { name: bracketed ?? plain ?? '', port };
 }
 
-function parseNetwork(entry: string): BlockList | undefined {
+export function parseNetwork(entry: string): BlockList | undefined {
   const [, network = '', bits = ''] = /^([^/]+)\/(\d{1,3})$/.exec(entry) ?? [];
   const family = isIP(network);
   if (family === 0 || Number(bits) > (family === 4 ? 32 : 128)) return undefined;
@@ -248,7 +248,7 @@ function parseNetwork(entry: string): BlockList | undefined {
 }
 
 /** BlockList compares an IPv4 address inside an IPv6 one (`::ffff:10.0.0.1`) as IPv4, as Go does. */
-const isInside = (name: string, list: BlockList): boolean =>
+export const isInside = (name: string, list: BlockList): boolean =>
   isIP(name) !== 0 && list.check(name, familyOf(name));
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');

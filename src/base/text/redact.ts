@@ -285,7 +285,9 @@ export function redact(text: string): string {
   const plain = redactValues(text).replaceAll(USER_INFO, '$1');
   return plain.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
     if (OWN_FORM.test(match)) return match;
-    const end = /(?<![;:,.!?)\]])[;:,.!?)\]]+$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
+    const marks = /(?<![;:,.!?)\]])[;:,.!?)\]]+$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
+    const isMasked = match.slice(0, match.length - marks.length + 1).endsWith(MASK);
+    const end = isMasked ? marks.slice(1) : marks;
     const url = match.slice(0, match.length - end.length);
     try {
       const redacted = redactUrl(url);

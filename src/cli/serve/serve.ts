@@ -11,7 +11,7 @@ import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/t
 import { withTimeLimit } from '../../base/wait.ts';
 import type { AnsweredRequest } from '../../service/app.ts';
 import type { AuthSettings } from '../../service/auth/identity.ts';
-import { placesOf, type CliHost } from '../host.ts';
+import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, refuseOption } from '../options.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
@@ -23,10 +23,11 @@ import {
   type Address,
   openTls,
 } from './listen.ts';
+import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
 import { readSecret, warnOfSecrets } from './token.ts';
 import { requireTrustedFile } from './trusted-file.ts';
 
-type ServeOptions = {
+type ServeOptions = LimitOptions & {
   readonly listen: Address;
   readonly data: string;
   readonly store: readonly string[];
@@ -48,7 +49,7 @@ type ServeOptions = {
 
 /** Registers `sealift serve`, which runs until it is interrupted. */
 export function registerServe(program: Command, host: CliHost): void {
-  program
+  const command = program
     .command('serve')
     .description('serve ISOs with values of customers, with the interface of assisted-service')
     .addOption(
@@ -94,7 +95,8 @@ export function registerServe(program: Command, host: CliHost): void {
       [],
     )
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
-    .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'))
+    .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
+  addLimitOptions(command)
     .addOption(createLogFormatOption())
     .addHelpText(
       'after',
@@ -129,8 +131,8 @@ function parseAddress(text: string): Address {
 }
 
 function parseCacheSize(text: string): number {
-  const size = parseSize(text);
-  if (size !== undefined) return size;
+  const size = parseSize(text) ?? 0;
+  if (size > 0) return size;
   throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
 }
 
@@ -144,9 +146,10 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const log = createLog(host, options);
   // These modules are loaded for this command alone.
   const { openService } = await import('../../service/service.ts');
-  const { createServiceServer } = await import('../../service/app.ts');
+  const { createServiceServer } = await import('../../service/server.ts');
   const { database, publicUrl, urlLifetime } = options;
   warnOfSecrets(options, host, log.warn);
+  const addresses = readAddresses(options);
   const closing = new AbortController(); // aborted after the last download
   const service = await openService({
     data: resolve(host.cwd, options.data),
@@ -155,18 +158,29 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     isTls: tls !== undefined,
     isLocal: options.auth === 'none' && isLoopback(options.listen.host),
     urlLifetime,
+    addresses,
+    budgets: {
+      tenant: options.limitTenant,
+      rate: options.limitCalls,
+      bodies: options.limitBodies,
+      bodiesEach: options.limitBodiesEach,
+    },
     requiredRegistries: options.requireRegistry,
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,
     ending: host.signal,
-    host: { ...placesOf(host), signal: closing.signal, emit: log.event },
+    host: { ...hostPlacesOf(host), signal: closing.signal, emit: log.event },
     warn: log.warn,
     onAnswer: log.answer,
     ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
   });
   try {
-    const { server, drain, renew } = createServiceServer(service.app, withoutUndefined({ tls }));
+    const { server, drain, renew } = createServiceServer(service.app, {
+      addresses,
+      limits: { connections: options.limitConnections, each: options.limitAddress },
+      ...withoutUndefined({ tls }),
+    });
     await listen(server, { ...options.listen, signal: host.signal }, REFUSE);
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;

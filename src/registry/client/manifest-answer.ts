@@ -23,7 +23,7 @@ export const WRONG_DIGEST = 'manifest.digest-mismatch';
  *
  * @throws IntegrityError `manifest.digest-mismatch`, `manifest.too-large`, and those of parseManifest
  */
-export async function readManifest(
+export async function takeManifest(
   { headers, body }: TransportResponse,
   reference: Reference,
 ): Promise<StoredManifest> {
@@ -70,7 +70,7 @@ function announcedDigest(headers: Headers): Digest | undefined {
 }
 
 /** Undefined unless an answer to HEAD has a digest, a type and a size. */
-export function readHead(headers: Headers): Descriptor | undefined {
+export function takeHead(headers: Headers): Descriptor | undefined {
   const digest = announcedDigest(headers);
   const mediaType = mediaTypeOf(headerOf(headers, 'content-type'));
   const size = Number(headerOf(headers, 'content-length') ?? NaN);

@@ -1,4 +1,4 @@
-import { ConfigError, UsageError } from '../../base/errors.ts';
+import { SealiftError } from '../../base/errors.ts';
 import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { isObject, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { findJsonFault } from '../../shape/json-fault.ts';
@@ -74,8 +74,10 @@ function tell(field: string, check: () => unknown): readonly FieldProblem[] {
 /** A sentence without the name of the member in the API: its field is next to it. */
 const withoutMember = (reason: string): string =>
   reason
+    .replace(/^rendezvous_ip in body should match .*/, 'this is not an IPv4 or IPv6 address')
+    .replace(/^pull secret for new infraEnv is invalid: |^Failed to validate HTTPS? Proxy: /, '')
+    .replace(/^NO Proxy is a comma-separated list .*? later\.: /, '')
     .replace(/^[\w.[\]]+ in body /, '')
-    .replace(/^(?:proxy\.)?(?:https?|no)_proxy /, '')
     .replace(/^SSH key is not valid: (?!line)/, 'this ')
     .replace(/^SSH key is not valid: /, '');
 
@@ -116,7 +118,7 @@ function checkSetting(
 ): readonly FieldProblem[] {
   const problems = tell(field, () => {
     openApi.check(SCHEMA, params);
-    checkSettings(params, { registries });
+    checkSettings(params, { registries, isNew: true });
   });
   if (field !== 'pull_secret') return problems;
   return problems.map((problem) => ({
@@ -225,14 +227,9 @@ async function explainUnfit(
   release: Release,
 ): Promise<string | undefined> {
   try {
-    await images.open(infraEnv, release);
-    return undefined;
+    return (await images.prepare(infraEnv, release)).refusal;
   } catch (error) {
-    if (!(error instanceof ApiFailure)) throw error;
-    const { cause } = error;
-    if (!(cause instanceof ConfigError || cause instanceof UsageError)) throw error;
-    return cause.message;
-  } finally {
-    await images.forget(infraEnv);
+    if (!(error instanceof ApiFailure) || error.status >= 500) throw error;
+    return error.cause instanceof SealiftError ? error.cause.message : error.message;
   }
 }

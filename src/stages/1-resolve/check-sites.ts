@@ -2,7 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import { type FileProblem, isError, UsageError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { type MappedStage, mapStage } from '../../engine/index.ts';
-import { type Finding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
+import { type NetworkFinding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
 import { type SiteFacts, checkAcrossSites } from '../../sites/facts.ts';
 import { type ReadSite, type SiteReader, createSiteReader } from '../../sites/reader.ts';
 import { findingOfError, isOfOneSite } from '../../sites/site.ts';
@@ -56,7 +56,7 @@ const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteIte
 
 /** A finding of nmstatectl, which knows no lines. */
 function describe(
-  { owner, problem }: Finding,
+  { owner, problem }: NetworkFinding,
   severity: FileProblem['severity'],
   files: ReadSite['files'],
 ): FileProblem {
@@ -84,6 +84,8 @@ export type Survey = {
   /** Findings that belong to no site. */
   readonly findings: readonly FileProblem[];
   readonly reader: SiteReader;
+  /** True if nmstatectl was missing to check a network configuration. */
+  readonly isUnseen: boolean;
 };
 
 /** Number of sites whose files are read ahead; checking them is what takes long. */
@@ -109,7 +111,8 @@ export async function surveySites(
     atOnce: AT_ONCE,
   });
   const all = [...checked.values()];
-  if (all.some(({ isUnseen }) => isUnseen)) tools.emit({ type: 'warning', message: UNSEEN });
+  const isUnseen = all.some((site) => site.isUnseen === true);
+  if (isUnseen) tools.emit({ type: 'warning', message: UNSEEN });
   const facts = all.flatMap((site) => site.facts ?? []);
   const found = new Map<string, FileProblem[]>(list.names.map((name) => [name, []]));
   const add = (name: string, findings: Iterable<FileProblem>): void => {
@@ -126,7 +129,7 @@ export async function surveySites(
     const { inputs } = checked.get(name) ?? {};
     return { name, findings, ...withoutUndefined({ inputs }) };
   });
-  return { sites, findings: ofNone, reader };
+  return { sites, findings: ofNone, reader, isUnseen };
 }
 
 /** The name for findings that belong to no site. */
