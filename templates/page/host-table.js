@@ -20,12 +20,13 @@ import { formatYaml } from './yaml.js';
 
 const dialog = find('#table-dialog', HTMLDialogElement);
 const field = find('#host-table', HTMLTextAreaElement);
+const alert = find('#table-alert', HTMLElement);
 const problems = find('#table-problems', HTMLUListElement);
 
 /** @param {(error: unknown) => boolean} onSignedOut */
 export function startHostTable(onSignedOut) {
   find('#paste-hosts', HTMLButtonElement).addEventListener('click', () => {
-    problems.replaceChildren();
+    show([]);
     dialog.showModal();
   });
   find('#table-cancel', HTMLButtonElement).addEventListener('click', () => {
@@ -71,7 +72,8 @@ function show(found) {
       return item;
     }),
   );
-  if (found.length > 0) problems.focus();
+  alert.hidden = found.length === 0;
+  if (found.length > 0) alert.focus();
 }
 
 /**

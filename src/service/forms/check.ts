@@ -4,7 +4,7 @@ import { isObject, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { findJsonFault } from '../../shape/json-fault.ts';
 import type { Identity } from '../auth/identity.ts';
 import { identify, readBody, type Exchange, type Service } from '../context.ts';
-import { ApiFailure, type BodySchema, type FieldProblem, requireUuid } from '../openapi.ts';
+import { ApiFailure, type FieldProblem, requireUuid } from '../openapi.ts';
 import type { Release } from '../store/entry.ts';
 import { draftChange, draftNew } from '../infra-envs/drafts.ts';
 import type {
@@ -117,7 +117,7 @@ function checkSetting(
   { field, params }: Setting,
 ): readonly FieldProblem[] {
   const problems = tell(field, () => {
-    openApi.check(SCHEMA, params);
+    openApi.check('infra-env-create-params', { name: 'name', pull_secret: '{}', ...params });
     checkSettings(params, { registries, isNew: true });
   });
   if (field !== 'pull_secret') return problems;
@@ -127,11 +127,9 @@ function checkSetting(
   }));
 }
 
-const SCHEMA: BodySchema = 'infra-env-update-params';
-
 async function checkHosts(service: Service, hosts: unknown = []): Promise<Verdict> {
   const malformed = tell('static_network_config', () =>
-    service.openApi.check(SCHEMA, { static_network_config: withoutMacs(hosts) }),
+    service.openApi.check('infra-env-update-params', { static_network_config: withoutMacs(hosts) }),
   );
   if (malformed.length > 0) return { problems: malformed, warnings: [] };
   const networks = hosts as readonly StaticNetwork[];
