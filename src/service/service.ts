@@ -9,15 +9,19 @@ import { createApp, type AnsweredRequest } from './app.ts';
 import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
-import type { App } from './context.ts';
+import type { App, Service } from './context.ts';
+import { type AnswerKnown, createKnownAnswers } from './images/answer-known.ts';
+import { createKnownUrls, forgetChanges, NO_KNOWN_URLS } from './images/known-urls.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
 import { claimDataDirectory } from './state/data-directory.ts';
-import { openFileState } from './state/files.ts';
-import { openPostgresState } from './state/postgres.ts';
-import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
+import { openFileBackend } from './state/files.ts';
+import { readMasterKey, type KeyRing, type ServiceKey } from './state/keys.ts';
+import { openRecords } from './state/open.ts';
+import { openPostgresBackend } from './state/postgres.ts';
+import type { State, TenantLimits } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
 
 /* Owns the start and the end of the service. */
@@ -27,6 +31,9 @@ export type ServiceSettings = BudgetSettings & {
   /** URL of PostgreSQL; absent: records are files below `data`. */
   readonly database?: string;
   readonly key: Secret;
+  /** The key before `key`, while replicas change it. */
+  readonly previousKey?: Secret;
+  readonly tenantLimits?: TenantLimits;
   readonly auth: AuthSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
@@ -57,19 +64,25 @@ export type ServiceSettings = BudgetSettings & {
   readonly host: SourceHost;
 };
 
+export type OpenedService = {
+  readonly app: App;
+  readonly answerKnown: AnswerKnown;
+  readonly close: () => Promise<void>;
+};
+
 /** Milliseconds to retry: a client gives up sooner, and resumes. */
 const RETRY_FOR = 30_000;
+
+/** Limits of a tenant, if the settings name no others. */
+const LIMITS: TenantLimits = { records: 1000, bytes: 256 << 20 };
 
 /**
  * Opens the service with its records. Close it after the last request.
  */
-export async function openService(
-  settings: ServiceSettings,
-): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
+export async function openService(settings: ServiceSettings): Promise<OpenedService> {
   const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
-  const key = readServiceKey(settings.key);
+  const { state, ring: key } = await openState(settings);
   const service = {
-    key,
     auth: createAuth(auth, host),
     ...createUrls(key, { lifetime, now }),
     openApi: readOpenApi(),
@@ -79,7 +92,6 @@ export async function openService(
     warn,
     ending: settings.ending,
   };
-  const state = await openState(settings, key);
   const cache = await openPartCache({
     partSize: CHUNK,
     directory: join(data, 'cache'),
@@ -99,19 +111,8 @@ export async function openService(
     { state, directory: overlaysBelow(data) },
     { signal: closing.signal, warn },
   );
-  const metrics = createMetrics();
-  const app = createApp(
-    { ...service, state, releases, images, networkTool, budgets: createBudgets(settings) },
-    {
-      metrics,
-      onAnswer(request) {
-        metrics.count(request);
-        settings.onAnswer(request);
-      },
-    },
-  );
   return {
-    app,
+    ...createAnswers(settings, { ...service, state, releases, images, networkTool }),
     async close() {
       closing.abort();
       await sweeping;
@@ -119,6 +120,32 @@ export async function openService(
       await cache.close();
       await state.close();
     },
+  };
+}
+
+type Parts = Omit<Service, 'budgets' | 'knownUrls'>;
+
+/** Creates what answers requests: the routes, and in front of them the memory of URLs. */
+function createAnswers(
+  settings: ServiceSettings,
+  parts: Parts,
+): Pick<OpenedService, 'app' | 'answerKnown'> {
+  const metrics = createMetrics();
+  const onAnswer: typeof settings.onAnswer = (request) => {
+    metrics.count(request);
+    settings.onAnswer(request);
+  };
+  // Another replica may change what is in a database.
+  const knownUrls = settings.database === undefined ? createKnownUrls(settings.now) : NO_KNOWN_URLS;
+  const service: Service = {
+    ...parts,
+    state: forgetChanges(parts.state, knownUrls),
+    budgets: createBudgets(settings),
+    knownUrls,
+  };
+  return {
+    app: createApp(service, { metrics, onAnswer }),
+    answerKnown: createKnownAnswers(service, onAnswer),
   };
 }
 
@@ -142,18 +169,22 @@ const createUrls = (key: ServiceKey, options: Parameters<typeof createUrlTokens>
 });
 
 async function openState(
-  { data, database, warn, host, ending: signal }: ServiceSettings,
-  key: ServiceKey,
-): Promise<State> {
+  settings: ServiceSettings,
+): Promise<{ readonly state: State; readonly ring: KeyRing }> {
+  const {
+    data,
+    database,
+    previousKey,
+    tenantLimits: limits = LIMITS,
+    warn,
+    host,
+    ending: signal,
+  } = settings;
+  const previous = previousKey && readMasterKey(previousKey, '--previous-key');
+  const keys = { key: readMasterKey(settings.key), ...withoutUndefined({ previous }) };
   await claimDataDirectory(data, warn);
-  const state = await (database === undefined
-    ? openFileState(join(data, 'records'), { signal, warn })
-    : openPostgresState(database, { env: host.env, warn }));
-  try {
-    await checkServiceKey(key, state);
-    return state;
-  } catch (error) {
-    await state.close();
-    throw error;
-  }
+  const backend = await (database === undefined
+    ? openFileBackend(join(data, 'records'), { signal, warn })
+    : openPostgresBackend(database, { env: host.env, warn }));
+  return openRecords(backend, { keys, limits, warn });
 }
