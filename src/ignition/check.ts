@@ -1,5 +1,6 @@
 import { IntegrityError, formatSentence, type FileProblem } from '../base/errors.ts';
 import { formatIgnition, IGNITION_VERSION, type IgnitionVersion, parseIgnition } from './config.ts';
+import { checkNodes, type IgnitionFinding } from './check-nodes.ts';
 import { explainHeld } from './resource.ts';
 import type { Shape } from '../shape/shape.ts';
 import {
@@ -13,8 +14,6 @@ import {
   type Unit,
 } from './schema.ts';
 import { isInstalled } from './units.ts';
-
-type Finding = { readonly path: string; readonly problem: string };
 
 /**
  * Finds everything that Ignition would refuse in a configuration with correct types: paths (absolute,
@@ -79,7 +78,7 @@ export function readGivenIgnition(
   return { config, warnings: findIgnitionWarnings(config, name).map(formatSentence) };
 }
 
-type MemberCheck = (value: unknown, shape: Shape, path: string) => Finding[];
+type MemberCheck = (value: unknown, shape: Shape, path: string) => IgnitionFinding[];
 
 /** Checks that Ignition of this version, but at least the one of our own configs, knows all members. */
 function createMemberCheck(version: string): MemberCheck {
@@ -104,98 +103,7 @@ function createMemberCheck(version: string): MemberCheck {
   return check;
 }
 
-function checkNodes(config: IgnitionConfig): Finding[] {
-  const storage = config.storage ?? {};
-  const places = { links: treeOf(storage.links ?? []), files: treeOf(storage.files ?? []) };
-  const seen = new Set<string>();
-  return (['files', 'directories', 'links'] as const).flatMap((kind) =>
-    (storage[kind] ?? []).flatMap((node, index) => {
-      const place = `$.storage.${kind}.${index}`;
-      const findings = checkNode(node, place, places);
-      if (seen.has(node.path)) {
-        const problem = `path "${node.path}" appears more than once`;
-        findings.push({ path: `${place}.path`, problem });
-      }
-      seen.add(node.path);
-      return findings;
-    }),
-  );
-}
-
-/** Names by the names in front of them: a path may have thousands, so each of them is looked at once. */
-type Tree = { path?: string; readonly below: Map<string, Tree> };
-
-function treeOf(nodes: readonly Pick<Node, 'path'>[]): Tree {
-  const root: Tree = { below: new Map() };
-  for (const { path } of nodes as readonly Partial<Node>[]) {
-    if (!path) continue; // which is a problem of its own
-    let at = root;
-    for (const name of path.split('/')) {
-      const next: Tree = at.below.get(name) ?? { below: new Map() };
-      at.below.set(name, next);
-      at = next;
-    }
-    at.path = path;
-  }
-  return root;
-}
-
-/** The uppermost path in a tree that is above a path. */
-function findAbove(tree: Tree, path: string): string | undefined {
-  let at: Tree | undefined = tree;
-  for (const name of path.split('/').slice(0, -1)) {
-    at = at.below.get(name);
-    if (at?.path !== undefined || at === undefined) break;
-  }
-  return at?.path;
-}
-
-type Places = Readonly<Record<'links' | 'files', Tree>>;
-
-function checkNode(
-  { path, mode, user, group }: Node & { readonly mode?: number },
-  place: string,
-  places: Places,
-): Finding[] {
-  const at = (member: string, problems: readonly string[]): Finding[] =>
-    problems.map((problem) => ({ path: `${place}.${member}`, problem }));
-  // The document may lack a member that the type requires: its presence was not checked.
-  if (!(path as string | undefined)) return at('path', ['path is missing']);
-  return [
-    ...at('path', [...checkPath(path), ...checkParents(path, places)]),
-    ...at('mode', mode === undefined ? [] : checkMode(mode)),
-    ...at('user', checkOwner(user)),
-    ...at('group', checkOwner(group)),
-  ];
-}
-
-function checkPath(path: string): string[] {
-  if (!path.startsWith('/')) return [`path "${path}" is not absolute`];
-  return isSimplified(path) ? [] : [`path "${path}" is not simplified`];
-}
-
-const checkOwner = (owner: Node['user']): string[] =>
-  owner?.id === undefined || owner.name === undefined
-    ? []
-    : [`owner has both the id ${owner.id} and the name "${owner.name}"`];
-
-function checkParents(path: string, { links, files }: Places): string[] {
-  const link = findAbove(links, path);
-  // Earlier versions of Ignition find it out when they make the directory.
-  const file = findAbove(files, path);
-  return [
-    ...(link === undefined ? [] : [`path "${path}" passes through the link "${link}"`]),
-    ...(file === undefined ? [] : [`path "${path}" is below the file "${file}"`]),
-  ];
-}
-
-const isSimplified = (path: string): boolean =>
-  path === '/' || (!path.endsWith('/') && !/\/(?:\.{0,2})(?:\/|$)/.test(path));
-
-const checkMode = (mode: number): string[] =>
-  mode < 0 || mode > 0o7777 ? [`mode ${mode} is not between 0 and 4095`] : [];
-
-function warnOfMode(mode: number | undefined, path: string): Finding[] {
+function warnOfMode(mode: number | undefined, path: string): IgnitionFinding[] {
   if (mode === undefined || mode <= 0o777 || mode > 0o7777) return [];
   const problem = `mode ${mode} sets setuid, setgid or sticky: was it meant to be octal?`;
   return [{ path: `${path}.mode`, problem }];
@@ -206,7 +114,7 @@ const SCHEMES = ['data', 'http', 'https', 'tftp', 's3', 'gs'];
 const schemesOf = ({ ignition }: IgnitionConfig): readonly string[] =>
   ignition.version < '3.4.0' ? SCHEMES : [...SCHEMES, 'arn'];
 
-function checkFile(file: File, path: string): Finding[] {
+function checkFile(file: File, path: string): IgnitionFinding[] {
   return file.overwrite === true && file.contents?.source === undefined
     ? [{ path: `${path}.overwrite`, problem: 'is true without a source' }]
     : [];
@@ -234,7 +142,7 @@ function listResources(value: unknown, shape: Shape, path: string): readonly Pla
 /** Bytes that the resources of a config may unpack to while they are checked. */
 const MOST_UNPACKED = 64 << 20;
 
-function checkResources(config: IgnitionConfig): Finding[] {
+function checkResources(config: IgnitionConfig): IgnitionFinding[] {
   const schemes = schemesOf(config);
   const left = { bytes: MOST_UNPACKED };
   return listResources(config, DOCUMENT, '$').flatMap(({ resource, path }) =>
@@ -275,7 +183,7 @@ function checkSource(
 const UNIT_NAME =
   /\.(?:service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;
 
-function checkUnits(units: readonly Unit[]): Finding[] {
+function checkUnits(units: readonly Unit[]): IgnitionFinding[] {
   const problems = units.flatMap((unit, index) =>
     checkUnit(unit).map((problem) => ({ path: `$.systemd.units.${index}`, problem })),
   );
@@ -292,12 +200,15 @@ function checkUnit(unit: Unit): string[] {
   return problems;
 }
 
-function warnOfUnit(unit: Unit, path: string): Finding[] {
+function warnOfUnit(unit: Unit, path: string): IgnitionFinding[] {
   if (unit.enabled !== true || isInstalled(unit)) return [];
   return [{ path, problem: `unit "${unit.name}" is enabled, but has no [Install] section` }];
 }
 
-function checkNames(entries: readonly { readonly name: string }[], path: string): Finding[] {
+function checkNames(
+  entries: readonly { readonly name: string }[],
+  path: string,
+): IgnitionFinding[] {
   const seen = new Set<string>();
   return entries.flatMap(({ name }, index) => {
     const known = seen.has(name);

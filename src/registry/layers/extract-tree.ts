@@ -13,7 +13,7 @@ import {
   createFileFinder,
   type Changesets,
 } from './changeset.ts';
-import { refuseManyLayers, type Place } from './read.ts';
+import { refuseManyLayers, type LayerPlace } from './read.ts';
 import { joinLayerPath, normaliseName, openLayer, type Layer } from './stream.ts';
 import {
   type ExtractTreeOptions,
@@ -128,10 +128,10 @@ async function findFiles(
   { related, changesets }: Stack,
   root: string,
   signal: AbortSignal,
-): Promise<Map<string, Place>> {
+): Promise<Map<string, LayerPlace>> {
   if (findVisible(related.values(), root)?.kind !== 'directory') throw missing(root);
   const paths = new Set([...related.values()].flatMap(({ nodes }) => [...nodes.keys()]));
-  const files = new Map<string, Place>();
+  const files = new Map<string, LayerPlace>();
   const findFile = createFileFinder(changesets, signal);
   for (const path of [...paths].filter((one) => isBelow(one, root)).sort()) {
     const node = findVisible(related.values(), path);
@@ -155,7 +155,7 @@ function findVisible(changesets: Iterable<Changeset>, path: string): LayerNode |
 /** Stages what links lead to outside the tree, or to entries that are hidden under their own name. */
 async function stageLinked(
   layers: readonly Layer[],
-  places: Iterable<Place>,
+  places: Iterable<LayerPlace>,
   { stage, signal }: Staging,
 ): Promise<void> {
   const absent = [...places].filter((place) => stage.get(place) === undefined);
@@ -192,7 +192,7 @@ type Assembly = ExtractTreeOptions & {
 
 /** Links staged files to their places in the tree. */
 async function assemble(
-  places: ReadonlyMap<string, Place>,
+  places: ReadonlyMap<string, LayerPlace>,
   { stage, root, tree, ...options }: Assembly,
 ): Promise<ExtractedTree> {
   let size = 0;

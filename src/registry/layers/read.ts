@@ -12,7 +12,7 @@ import { type LayerEntry, normaliseName, openLayer, type Layer } from './stream.
 export type { Layer } from './stream.ts';
 
 /** An entry of one layer, `depth` layers below the top. */
-export type Place = { readonly depth: number; readonly path: string };
+export type LayerPlace = { readonly depth: number; readonly path: string };
 
 export type LayerReadOptions = {
   readonly signal: AbortSignal;
@@ -159,7 +159,7 @@ async function copyFile(
   wanted: string,
   options: CopyOptions,
 ): Promise<LayerFile> {
-  let copied: (Place & { result: LayerFile }) | undefined;
+  let copied: (LayerPlace & { result: LayerFile }) | undefined;
   const scan = (depth: number, target: string): Promise<Changeset> =>
     scanLayer(layerAt(layers, depth), options.signal, async (path, entry) => {
       if (path !== target) entry.skip();
@@ -220,13 +220,13 @@ export type Collector = {
    *
    * @throws IntegrityError `layer.files-too-large`
    */
-  take: (place: Place, entry: LayerEntry) => Promise<void>;
-  get: (place: Place) => Uint8Array | undefined;
+  take: (place: LayerPlace, entry: LayerEntry) => Promise<void>;
+  get: (place: LayerPlace) => Uint8Array | undefined;
 };
 
 function createCollector(limit: number): Collector {
   const files = new Map<string, Uint8Array>();
-  const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
+  const keyOf = ({ depth, path }: LayerPlace): string => `${depth}/${path}`;
   let total = 0;
   return {
     async take(place, entry) {
@@ -254,8 +254,8 @@ async function findWanted(
   changesets: readonly Changeset[],
   wanted: (path: string) => boolean,
   signal: AbortSignal,
-): Promise<Map<string, Place>> {
-  const files = new Map<string, Place>();
+): Promise<Map<string, LayerPlace>> {
+  const files = new Map<string, LayerPlace>();
   const findFile = createFileFinder((depth) => Promise.resolve(changesets[depth]), signal);
   for (const path of new Set(changesets.flatMap(({ nodes }) => [...nodes.keys()]))) {
     if (!wanted(path)) continue;

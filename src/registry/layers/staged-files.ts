@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createFile } from '../../base/disk/open-file.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import type { LayerReadOptions, Place } from './read.ts';
+import type { LayerReadOptions, LayerPlace } from './read.ts';
 import type { LayerEntry, Layer } from './stream.ts';
 
 /* Owns the files of layers that are unpacked, and wait for their places in a tree. */
@@ -27,13 +27,13 @@ type Staged = { readonly path: string; readonly size: number };
 
 /** Staged files by layer and path, under names of our own: two layers may have the same name. */
 export type StagedFiles = {
-  readonly add: (place: Place, entry: LayerEntry) => Promise<void>;
-  readonly get: (place: Place) => Staged | undefined;
+  readonly add: (place: LayerPlace, entry: LayerEntry) => Promise<void>;
+  readonly get: (place: LayerPlace) => Staged | undefined;
 };
 
 export function createStage(directory: string, options: ExtractTreeOptions): StagedFiles {
   const staged = new Map<string, Staged>();
-  const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
+  const keyOf = ({ depth, path }: LayerPlace): string => `${depth}/${path}`;
   let total = 0;
   let count = 0;
   return {
