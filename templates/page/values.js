@@ -130,10 +130,15 @@ const FIELDS = /** @type {const} */ ([
 /** Names in the API, each with the name in the form. */
 const WORDS = /** @type {const} */ ([
   [/^Pull secret for new infraEnv is invalid: p/, 'P'],
-  [/^(?:Proxy\.)?http_proxy/i, 'HTTP proxy'],
-  [/^(?:Proxy\.)?https_proxy/i, 'HTTPS proxy'],
-  [/^(?:Proxy\.)?no_proxy/i, 'No proxy'],
-  [/ in body (?=must|is)/, ' '],
+  [/^Failed to validate (HTTPS?) Proxy/, '$1 proxy'],
+  [/^NO Proxy is a comma-separated list .*? later\./, 'No proxy'],
+  [/^Rendezvous_ip in body should match .*/, 'The rendezvous IP is not an IPv4 or IPv6 address.'],
+  [/^\d+ errors? occurred:\n\t\* (?:failed to validate network yaml for host \d+, )?/, ''],
+  [/^mac-interface mapping for interface \S+ is missing and not a physical interface: /, ''],
+  [/^static_network/, 'Static_network'],
+  [/(?<=.)\n\t\* .*/s, '.'],
+  [/\s+\.?$/, '.'],
+  [/ in body (?=must|is|should)/, ' '],
 ]);
 
 /**

@@ -30,6 +30,7 @@ export type TestService = {
   readonly data: string;
   readonly answered: readonly AnsweredRequest[];
   readonly warnings: readonly string[];
+  readonly routes: readonly { readonly method: string; readonly path: string }[];
   /** Asks, and checks the answer against the OpenAPI document that the service itself serves. */
   readonly call: (method: string, path: string, call?: Call) => Promise<Answer>;
   readonly close: () => Promise<void>;
@@ -45,7 +46,9 @@ export const SSH_KEY =
 export async function startService({
   limits,
   ...settings
-}: Partial<ServiceSettings> & { readonly limits?: Partial<ServerLimits> } = {}): Promise<TestService> {
+}: Partial<ServiceSettings> & {
+  readonly limits?: Partial<ServerLimits>;
+} = {}): Promise<TestService> {
   const data = settings.data ?? (await mkdtemp(join(tmpdir(), 'sealift-service-')));
   const ending = new AbortController();
   const answered: AnsweredRequest[] = [];
@@ -74,6 +77,7 @@ export async function startService({
     data,
     answered,
     warnings,
+    routes: app.routes,
     async call(method, path, { body, token, headers, raw } = {}) {
       const answer = await fetch(url + path, {
         method,

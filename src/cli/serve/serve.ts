@@ -42,6 +42,7 @@ type ServeOptions = LimitOptions & {
   readonly authKeys?: string;
   readonly authIssuer?: string;
   readonly requireRegistry: readonly string[];
+  readonly corsOrigin: readonly string[];
   readonly urlLifetime: number;
   readonly drain: number;
   readonly logFormat: LogFormat;
@@ -94,6 +95,12 @@ export function registerServe(program: Command, host: CliHost): void {
       addTo,
       [],
     )
+    .option(
+      '--cors-origin <origin>',
+      'origin whose pages may use the API, such as https://console.example.com; may be repeated',
+      addOrigin,
+      [],
+    )
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
   addLimitOptions(command)
@@ -141,6 +148,16 @@ function parseUrl(text: string): string {
   throw refuseOption('usage.public-url', text, { expected: 'a URL with http:// or https://' });
 }
 
+/** Reads an origin as browsers send it: a scheme, a host, and a port that is not the usual one. */
+function addOrigin(text: string, origins: readonly string[]): readonly string[] {
+  if (/^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text) {
+    return [...origins, text];
+  }
+  throw refuseOption('usage.cors-origin', text, {
+    expected: 'a scheme and a host, such as https://console.example.com, without a path',
+  });
+}
+
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const { pair: tls, watch } = openTls(options, host);
   const log = createLog(host, options);
@@ -166,6 +183,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
       bodiesEach: options.limitBodiesEach,
     },
     requiredRegistries: options.requireRegistry,
+    corsOrigins: options.corsOrigin,
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,
