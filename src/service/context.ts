@@ -14,7 +14,7 @@ import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
-import type { ServiceKey, State } from './state/state.ts';
+import type { State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
 
 /**
@@ -23,7 +23,6 @@ import type { Releases } from './store/releases.ts';
  */
 export type Service = {
   readonly state: State;
-  readonly key: ServiceKey;
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
   readonly shortUrls: ShortUrls;

@@ -95,12 +95,7 @@ export function registerServe(program: Command, host: CliHost): void {
       addTo,
       [],
     )
-    .option(
-      '--cors-origin <origin>',
-      'origin whose pages may use the API, such as https://console.example.com; may be repeated',
-      addOrigin,
-      [],
-    )
+    .addOption(createOriginOption())
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
   addLimitOptions(command)
@@ -148,6 +143,14 @@ function parseUrl(text: string): string {
   throw refuseOption('usage.public-url', text, { expected: 'a URL with http:// or https://' });
 }
 
+const createOriginOption = (): Option =>
+  new Option(
+    '--cors-origin <origin>',
+    'origin whose pages may use the API, such as https://console.example.com; may be repeated',
+  )
+    .argParser(addOrigin)
+    .default([]);
+
 /** Reads an origin as browsers send it: a scheme, a host, and a port that is not the usual one. */
 function addOrigin(text: string, origins: readonly string[]): readonly string[] {
   if (/^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text) {
@@ -182,8 +185,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
       bodies: options.limitBodies,
       bodiesEach: options.limitBodiesEach,
     },
-    requiredRegistries: options.requireRegistry,
-    corsOrigins: options.corsOrigin,
+    ...rulesOf(options),
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,
@@ -220,6 +222,11 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   }
   host.signal.throwIfAborted();
 }
+
+const rulesOf = ({ requireRegistry, corsOrigin }: ServeOptions) => ({
+  requiredRegistries: requireRegistry,
+  corsOrigins: corsOrigin,
+});
 
 const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
 
