@@ -24,6 +24,7 @@ import {
   openTls,
 } from './listen.ts';
 import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
+import { createOriginOption, parsePublicUrl, rulesOf } from './origins.ts';
 import { readSecret, warnOfSecrets } from './token.ts';
 import { requireTrustedFile } from './trusted-file.ts';
 
@@ -75,7 +76,7 @@ export function registerServe(program: Command, host: CliHost): void {
     .option(
       '--public-url <url>',
       'beginning of the URLs of images (default: that of the request)',
-      parseUrl,
+      parsePublicUrl,
     )
     .option('--tls-cert <file>', 'certificate and its chain (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
@@ -136,29 +137,6 @@ function parseCacheSize(text: string): number {
   const size = parseSize(text) ?? 0;
   if (size > 0) return size;
   throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
-}
-
-function parseUrl(text: string): string {
-  if (/^https?:\/\/[^?#]+$/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
-  throw refuseOption('usage.public-url', text, { expected: 'a URL with http:// or https://' });
-}
-
-const createOriginOption = (): Option =>
-  new Option(
-    '--cors-origin <origin>',
-    'origin whose pages may use the API, such as https://console.example.com; may be repeated',
-  )
-    .argParser(addOrigin)
-    .default([]);
-
-/** Reads an origin as browsers send it: a scheme, a host, and a port that is not the usual one. */
-function addOrigin(text: string, origins: readonly string[]): readonly string[] {
-  if (/^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text) {
-    return [...origins, text];
-  }
-  throw refuseOption('usage.cors-origin', text, {
-    expected: 'a scheme and a host, such as https://console.example.com, without a path',
-  });
 }
 
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
@@ -222,11 +200,6 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   }
   host.signal.throwIfAborted();
 }
-
-const rulesOf = ({ requireRegistry, corsOrigin }: ServeOptions) => ({
-  requiredRegistries: requireRegistry,
-  corsOrigins: corsOrigin,
-});
 
 const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
 
