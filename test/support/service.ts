@@ -53,7 +53,7 @@ export async function startService({
   const ending = new AbortController();
   const answered: AnsweredRequest[] = [];
   const warnings: string[] = [];
-  const { app, close } = await openService({
+  const opened = await openService({
     data,
     key: SERVICE_KEY,
     auth: { type: 'none' },
@@ -68,7 +68,7 @@ export async function startService({
     onAnswer: (request) => answered.push(request),
     ...settings,
   });
-  const { server, drain } = createServiceServer(app, withoutUndefined({ limits }));
+  const { server, drain } = createServiceServer(opened, withoutUndefined({ limits }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const judge = await createJudge(url);
@@ -77,7 +77,7 @@ export async function startService({
     data,
     answered,
     warnings,
-    routes: app.routes,
+    routes: opened.app.routes,
     async call(method, path, { body, token, headers, raw } = {}) {
       const answer = await fetch(url + path, {
         method,
@@ -102,7 +102,7 @@ export async function startService({
       ending.abort();
       server.closeIdleConnections();
       await drain(AbortSignal.timeout(1000)).catch(() => undefined);
-      await close();
+      await opened.close();
       if (settings.data === undefined) await rm(data, { recursive: true, force: true });
     },
   };
