@@ -72,7 +72,7 @@ export default {
       to: { dependencyTypes: ['npm-dev'], pathNot: 'node_modules/@types/' },
     },
     onlyIn('processes', 'execa', 'base/process\\.ts'),
-    onlyIn('http', 'undici', 'base/http/(http|proxy)\\.ts'),
+    onlyIn('http', 'undici', 'base/http/(http|proxy|forward)\\.ts'),
     onlyIn('schema', 'ajv/', 'service/openapi\\.ts'),
     onlyIn('patterns', 're2js', 'base/text/go-pattern\\.ts'),
   ],

@@ -1,6 +1,6 @@
 import { IntegrityError, formatSentence, type FileProblem } from '../base/errors.ts';
 import { formatIgnition, IGNITION_VERSION, type IgnitionVersion, parseIgnition } from './config.ts';
-import { checkNodes, type IgnitionFinding } from './check-nodes.ts';
+import { createPathTree, findAbovePath, type PathTree } from './path-tree.ts';
 import { explainHeld } from './resource.ts';
 import type { Shape } from '../shape/shape.ts';
 import {
@@ -14,6 +14,8 @@ import {
   type Unit,
 } from './schema.ts';
 import { isInstalled } from './units.ts';
+
+type Finding = { readonly path: string; readonly problem: string };
 
 /**
  * Finds everything that Ignition would refuse in a configuration with correct types: paths (absolute,
@@ -78,7 +80,7 @@ export function readGivenIgnition(
   return { config, warnings: findIgnitionWarnings(config, name).map(formatSentence) };
 }
 
-type MemberCheck = (value: unknown, shape: Shape, path: string) => IgnitionFinding[];
+type MemberCheck = (value: unknown, shape: Shape, path: string) => Finding[];
 
 /** Checks that Ignition of this version, but at least the one of our own configs, knows all members. */
 function createMemberCheck(version: string): MemberCheck {
@@ -103,7 +105,73 @@ function createMemberCheck(version: string): MemberCheck {
   return check;
 }
 
-function warnOfMode(mode: number | undefined, path: string): IgnitionFinding[] {
+function checkNodes(config: IgnitionConfig): Finding[] {
+  const storage = config.storage ?? {};
+  const places = {
+    links: createPathTree(storage.links ?? []),
+    files: createPathTree(storage.files ?? []),
+  };
+  const seen = new Set<string>();
+  return (['files', 'directories', 'links'] as const).flatMap((kind) =>
+    (storage[kind] ?? []).flatMap((node, index) => {
+      const place = `$.storage.${kind}.${index}`;
+      const findings = checkNode(node, place, places);
+      if (seen.has(node.path)) {
+        const problem = `path "${node.path}" appears more than once`;
+        findings.push({ path: `${place}.path`, problem });
+      }
+      seen.add(node.path);
+      return findings;
+    }),
+  );
+}
+
+type Places = Readonly<Record<'links' | 'files', PathTree>>;
+
+function checkNode(
+  { path, mode, user, group }: Node & { readonly mode?: number },
+  place: string,
+  places: Places,
+): Finding[] {
+  const at = (member: string, problems: readonly string[]): Finding[] =>
+    problems.map((problem) => ({ path: `${place}.${member}`, problem }));
+  // The document may lack a member that the type requires: its presence was not checked.
+  if (!(path as string | undefined)) return at('path', ['path is missing']);
+  return [
+    ...at('path', [...checkPath(path), ...checkParents(path, places)]),
+    ...at('mode', mode === undefined ? [] : checkMode(mode)),
+    ...at('user', checkOwner(user)),
+    ...at('group', checkOwner(group)),
+  ];
+}
+
+function checkPath(path: string): string[] {
+  if (!path.startsWith('/')) return [`path "${path}" is not absolute`];
+  return isSimplified(path) ? [] : [`path "${path}" is not simplified`];
+}
+
+const checkOwner = (owner: Node['user']): string[] =>
+  owner?.id === undefined || owner.name === undefined
+    ? []
+    : [`owner has both the id ${owner.id} and the name "${owner.name}"`];
+
+function checkParents(path: string, { links, files }: Places): string[] {
+  const link = findAbovePath(links, path);
+  // Earlier versions of Ignition find it out when they make the directory.
+  const file = findAbovePath(files, path);
+  return [
+    ...(link === undefined ? [] : [`path "${path}" passes through the link "${link}"`]),
+    ...(file === undefined ? [] : [`path "${path}" is below the file "${file}"`]),
+  ];
+}
+
+const isSimplified = (path: string): boolean =>
+  path === '/' || (!path.endsWith('/') && !/\/(?:\.{0,2})(?:\/|$)/.test(path));
+
+const checkMode = (mode: number): string[] =>
+  mode < 0 || mode > 0o7777 ? [`mode ${mode} is not between 0 and 4095`] : [];
+
+function warnOfMode(mode: number | undefined, path: string): Finding[] {
   if (mode === undefined || mode <= 0o777 || mode > 0o7777) return [];
   const problem = `mode ${mode} sets setuid, setgid or sticky: was it meant to be octal?`;
   return [{ path: `${path}.mode`, problem }];
@@ -114,7 +182,7 @@ const SCHEMES = ['data', 'http', 'https', 'tftp', 's3', 'gs'];
 const schemesOf = ({ ignition }: IgnitionConfig): readonly string[] =>
   ignition.version < '3.4.0' ? SCHEMES : [...SCHEMES, 'arn'];
 
-function checkFile(file: File, path: string): IgnitionFinding[] {
+function checkFile(file: File, path: string): Finding[] {
   return file.overwrite === true && file.contents?.source === undefined
     ? [{ path: `${path}.overwrite`, problem: 'is true without a source' }]
     : [];
@@ -142,7 +210,7 @@ function listResources(value: unknown, shape: Shape, path: string): readonly Pla
 /** Bytes that the resources of a config may unpack to while they are checked. */
 const MOST_UNPACKED = 64 << 20;
 
-function checkResources(config: IgnitionConfig): IgnitionFinding[] {
+function checkResources(config: IgnitionConfig): Finding[] {
   const schemes = schemesOf(config);
   const left = { bytes: MOST_UNPACKED };
   return listResources(config, DOCUMENT, '$').flatMap(({ resource, path }) =>
@@ -183,7 +251,7 @@ function checkSource(
 const UNIT_NAME =
   /\.(?:service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;
 
-function checkUnits(units: readonly Unit[]): IgnitionFinding[] {
+function checkUnits(units: readonly Unit[]): Finding[] {
   const problems = units.flatMap((unit, index) =>
     checkUnit(unit).map((problem) => ({ path: `$.systemd.units.${index}`, problem })),
   );
@@ -200,15 +268,12 @@ function checkUnit(unit: Unit): string[] {
   return problems;
 }
 
-function warnOfUnit(unit: Unit, path: string): IgnitionFinding[] {
+function warnOfUnit(unit: Unit, path: string): Finding[] {
   if (unit.enabled !== true || isInstalled(unit)) return [];
   return [{ path, problem: `unit "${unit.name}" is enabled, but has no [Install] section` }];
 }
 
-function checkNames(
-  entries: readonly { readonly name: string }[],
-  path: string,
-): IgnitionFinding[] {
+function checkNames(entries: readonly { readonly name: string }[], path: string): Finding[] {
   const seen = new Set<string>();
   return entries.flatMap(({ name }, index) => {
     const known = seen.has(name);

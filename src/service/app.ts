@@ -12,7 +12,13 @@ import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
-import { allowOrigins, checkAccept, checkMethod, readRequestPath, refuseUnrouted } from './routing.ts';
+import {
+  allowOrigins,
+  checkAccept,
+  checkMethod,
+  readRequestPath,
+  refuseUnrouted,
+} from './routing.ts';
 
 /* Owns the order of the routes, and the answers to their errors. */
 
