@@ -18,9 +18,11 @@ import { TLS_RULES } from '../base/http/tls.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
+import { addHostUrlRoutes } from './images/host-urls.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
+import { addPlainRules } from './transport.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
 
 /* Owns the server of the service, and the order of its routes. */
@@ -132,6 +134,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
     checkAsker(service, exchange);
     await next();
   });
+  addPlainRules(app, service);
   addProbes(app, service, metrics);
   app.get(`${BASE_PATH}/openapi.json`, (exchange) =>
     exchange.body(service.openApi.bytes, 200, { 'Content-Type': 'application/json' }),
@@ -139,6 +142,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addClusterRoutes(app, service);
   addInfraEnvRoutes(app, service);
   addDownloadRoutes(app, service);
+  addHostUrlRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);
   addPage(app);

@@ -10,10 +10,12 @@ import type { UrlTokens } from './auth/tokens.ts';
 import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { CustomisedImages } from './images/images.ts';
+import type { Coverage, Readers } from './images/readers.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
+import type { Ports } from './transport.ts';
 
 /**
  * Dependencies of every route: records, keys, releases and images. Requests of assisted-service's API come
@@ -25,6 +27,8 @@ export type Service = {
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
   readonly shortUrls: ShortUrls;
+  readonly readers: Readers;
+  readonly coverage: Coverage;
   /** Milliseconds that the URL of an image is valid, with authentication. */
   readonly urlLifetime: number;
   readonly releases: Releases;
@@ -35,6 +39,7 @@ export type Service = {
   /** Address without a slash at its end; absent: the address that a client used. */
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  readonly ports: Readonly<Ports>;
   /** True if only this machine can connect, and only by its own names. */
   readonly isLocal: boolean;
   /** Registries that every pull secret must have credentials for. */

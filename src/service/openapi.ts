@@ -11,7 +11,10 @@ import { toRpmName } from '../openshift/release/bundle.ts';
 
 /** Names of the schemas that bodies are checked against. */
 export type BodySchema =
-  'disconnected-cluster-create-params' | 'infra-env-create-params' | 'infra-env-update-params';
+  | 'disconnected-cluster-create-params'
+  | 'infra-env-create-params'
+  | 'infra-env-update-params'
+  | 'image-url-create-params';
 
 export type OpenApi = {
   /** The served document: all answers in progress share these bytes. */

@@ -10,6 +10,7 @@ import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
+import { createCoverage, createReaders } from './images/readers.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
@@ -18,6 +19,8 @@ import { openFileState } from './state/files.ts';
 import { openPostgresState } from './state/postgres.ts';
 import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
+
+import type { Ports } from './transport.ts';
 
 /* Owns the start and the end of the service. */
 
@@ -29,6 +32,8 @@ export type ServiceSettings = {
   readonly auth: AuthSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  /** Filled by the caller when it listens. */
+  readonly ports?: Ports;
   /**
    * True if it listens on loopback without authentication: hosts must be IP addresses, localhost or the
    * host of `publicUrl`.
@@ -63,12 +68,12 @@ const RETRY_FOR = 30_000;
 export async function openService(
   settings: ServiceSettings,
 ): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
-  const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
+  const { data, auth, isTls, now, host, warn } = settings;
   const key = readServiceKey(settings.key);
   const service = {
     key,
     auth: createAuth(auth, host),
-    ...createUrls(key, { lifetime, now }),
+    ...createUrls(key, settings),
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
@@ -121,10 +126,15 @@ export async function openService(
   };
 }
 
-const createUrls = (key: ServiceKey, options: Parameters<typeof createUrlTokens>[1]) => ({
-  urlTokens: createUrlTokens(key.derive('url tokens'), options),
+type UrlSettings = Pick<ServiceSettings, 'ports' | 'urlLifetime' | 'now'>;
+
+const createUrls = (key: ServiceKey, { ports = {}, urlLifetime, now }: UrlSettings) => ({
+  urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime: urlLifetime, now }),
   shortUrls: createShortUrls(key.derive('short urls')),
-  urlLifetime: options.lifetime,
+  readers: createReaders(now),
+  coverage: createCoverage(),
+  urlLifetime,
+  ports,
 });
 
 async function openState(

@@ -59,10 +59,13 @@ export const isThisMachine = (address: string): boolean =>
   !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
 
 /** Waits until the signal, or an error of a server that listens. */
-export async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
+export async function waitForEnd(
+  servers: readonly (Server | TlsServer)[],
+  { signal }: Pick<CliHost, 'signal'>,
+): Promise<void> {
   if (signal.aborted) return;
   await waitFor<never>(signal, (_resolve, reject) => {
-    server.once('error', reject);
+    for (const server of servers) server.once('error', reject);
   }).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });

@@ -105,7 +105,7 @@ async function serve(
           'add --tls-cert and --tls-key, or listen on 127.0.0.1',
       );
     }
-    await waitForEnd(server, host);
+    await waitForEnd([server], host);
   } finally {
     const closed = new Promise((resolve) => server.close(resolve));
     server.closeAllConnections();

@@ -4,7 +4,9 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { ApiFailure, requireUuid } from '../openapi.ts';
 import { type Release } from '../store/entry.ts';
-import { formatRevision } from './urls.ts';
+import { findHost } from './host-urls.ts';
+import type { ReadShortUrl } from './short-url.ts';
+import { formatRevision, type HostUrl } from './urls.ts';
 
 /* Owns what a download requires: an InfraEnv that the client may have, its revision, and its release. */
 
@@ -13,6 +15,8 @@ export type AskedImage = {
   readonly infraEnv: InfraEnv;
   /** Revision that the URL was made for; absent if it names none. */
   readonly revision?: string | undefined;
+  /** Host that the URL is for. */
+  readonly host?: (HostUrl & { readonly host: string; readonly once: boolean }) | undefined;
 };
 
 /** Finds an InfraEnv for a download; a token of the InfraEnv also allows its files. */
@@ -140,6 +144,23 @@ export async function findByShortUrl(
   service: Service,
   { req }: Exchange,
 ): Promise<AskedImage & { readonly release: Release }> {
+  const { url, infraEnv } = await findUnproven(service, req);
+  const host = url.host === undefined ? undefined : await findHost(service, infraEnv, url.host);
+  const { version, architecture } = await findVersion(service, infraEnv);
+  const isAsked = (each: Release): boolean =>
+    each.version === version && each.architecture === architecture;
+  const found = (await service.releases.list()).find(
+    (each) => isAsked(each) && url.isFor(each.base.digest),
+  );
+  if (found) return { infraEnv, host, release: found, revision: formatRevision(infraEnv, found) };
+  throw replaced(await findCurrent(service, infraEnv));
+}
+
+/** Finds the InfraEnv that a short URL names, without a proof. @throws ApiFailure 404, 410 */
+async function findUnproven(
+  service: Service,
+  req: Exchange['req'],
+): Promise<{ readonly url: ReadShortUrl; readonly infraEnv: InfraEnv }> {
   const url = service.shortUrls.read(req.param('token') ?? '', req.param('revision') ?? '');
   const record = url && (await service.state.read('infra-envs', url.id));
   if (!url || !record) throw new ApiFailure(404, 'no image has this URL');
@@ -148,14 +169,7 @@ export async function findByShortUrl(
   }
   const infraEnv = await findInfraEnv(service, url.id, record);
   if (url.revision !== infraEnv.revision) throw changed(infraEnv);
-  const { version, architecture } = await findVersion(service, infraEnv);
-  const isAsked = (each: Release): boolean =>
-    each.version === version && each.architecture === architecture;
-  const found = (await service.releases.list()).find(
-    (each) => isAsked(each) && url.isFor({ base: each.base.digest }),
-  );
-  if (found) return { infraEnv, release: found, revision: formatRevision(infraEnv, found) };
-  throw replaced(await findCurrent(service, infraEnv));
+  return { url, infraEnv };
 }
 
 /** Refuses requests while the store is empty. @throws ApiFailure 503 */

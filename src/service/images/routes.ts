@@ -16,6 +16,8 @@ import {
   requireNetworkBoot,
   requireStore,
 } from './find-image.ts';
+import { endOnce } from './host-urls.ts';
+import type { Reader } from './readers.ts';
 import { formatImageName, IMAGE_NAME } from './short-url.ts';
 import { chooseLastModified, findName, sendBytes, URL_KINDS } from './urls.ts';
 
@@ -224,16 +226,43 @@ type FoundImage = AskedImage & { readonly release: Release; readonly filename: s
 async function sendImage(
   service: Service,
   exchange: Exchange,
-  { infraEnv, release, revision, filename }: FoundImage,
+  found: FoundImage,
 ): Promise<Response> {
+  const { infraEnv, release, revision, filename, host } = found;
   const image = await service.images.open(infraEnv, release);
   const isNamed = revision !== undefined;
   const lastModified = chooseLastModified(service, infraEnv, isNamed ? undefined : release);
-  return sendBytes(exchange, image, {
-    contentType: IMAGE_CONTENT,
-    filename,
-    ...withoutUndefined({ lastModified }),
-  });
+  const address = exchange.env.incoming.socket.remoteAddress ?? '';
+  const end = service.readers.begin({ ...toReader(infraEnv), address, host: host?.host });
+  try {
+    return await sendBytes(exchange, image, {
+      contentType: IMAGE_CONTENT,
+      filename,
+      ...withoutUndefined({ lastModified }),
+    });
+  } finally {
+    end();
+    await noteDelivered(service, exchange, { ...found, size: image.size });
+  }
+}
+
+const toReader = ({ id, revision }: InfraEnv): Pick<Reader, 'id' | 'revision'> => ({
+  id,
+  revision,
+});
+
+/** Ends a one-time URL once every byte was delivered. */
+async function noteDelivered(
+  service: Service,
+  exchange: Exchange,
+  { infraEnv, host, size }: FoundImage & { readonly size: number },
+): Promise<void> {
+  const entry = exchange.get('served');
+  if (host?.once !== true || !entry) return;
+  const key = `${infraEnv.id} ${infraEnv.revision} ${host.number}`;
+  if (!service.coverage.add(key, entry, size)) return;
+  service.coverage.forget(key);
+  await endOnce(service, infraEnv, host.number);
 }
 
 /** As assisted-image-service has it. */

@@ -11,7 +11,7 @@ import {
   type Exchange,
   type Service,
 } from '../context.ts';
-import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
+import { endUrls, NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { draftChange, draftNew, isText } from './drafts.ts';
@@ -52,7 +52,8 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   app.delete(one, async (exchange) => {
     const infraEnv = await findAsked(service, exchange);
     await service.state.remove('infra-envs', infraEnv.id);
-    await service.images.forget(infraEnv);
+    await endUrls(service, exchange, infraEnv);
+    await service.state.remove('image-urls', infraEnv.id);
     return exchange.body(null, 204);
   });
   app.post(`${one}/hosts`, async (exchange) => {
@@ -134,7 +135,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
     }
     checkSize(infraEnv);
     if (!(await service.state.replace('infra-envs', toRecord(service.key, infraEnv)))) continue;
-    await service.images.forget(before);
+    await endUrls(service, exchange, before);
     return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
   }
   throw new ApiFailure(409, `infra env ${asked} is being changed by other requests`);

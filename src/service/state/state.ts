@@ -7,7 +7,7 @@ import { INTEGER, LEFT_OUT, record, TEXT, type Shape } from '../../shape/shape.t
 
 /* Owns the interface of stored records, and the key that encrypts them. */
 
-export type Collection = 'clusters' | 'infra-envs';
+export type Collection = 'clusters' | 'infra-envs' | 'image-urls';
 
 /** A document, with the members that the state itself reads. Secrets in it are sealed by the caller. */
 export type StoredRecord = {
@@ -50,7 +50,7 @@ export type ServiceKey = {
   readonly derive: (purpose: string) => Uint8Array;
 };
 
-export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs'];
+export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs', 'image-urls'];
 
 const describeRecord = (...texts: readonly string[]) => {
   const members = Object.fromEntries(texts.map((name) => [name, TEXT]));
@@ -62,6 +62,7 @@ const describeRecord = (...texts: readonly string[]) => {
 export const RECORDS: Readonly<Record<Collection, Shape<StoredRecord>>> = {
   'clusters': describeRecord('name', 'openshift_version', 'created_at'),
   'infra-envs': describeRecord('name', 'sealed', 'updated_at'),
+  'image-urls': describeRecord('updated_at'),
 };
 
 /** Minimum bytes of a key; passwords that people make up are shorter. */
