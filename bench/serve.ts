@@ -1,31 +1,24 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { prepare, type Site } from './build.ts';
-import { addFigures, median, type Figures } from './figures.ts';
-import { bundleBench, run, runSealift, SEALIFT, shell, startSource } from './run.ts';
+import { addFigures, type Figures } from './figures.ts';
+import { readMemory } from './process-tree.ts';
+import { runSealift, SEALIFT, shell, startSource } from './run.ts';
+import { benchBulk, benchLatency, benchRanges, benchStalled, type Pair } from './serve-load.ts';
 
 const MIB = 1024 ** 2;
 const RELEASES = 10;
 const CUSTOMISATIONS = 500;
-const CLIENTS = 100;
-const SECONDS = 10;
-/** Of a client between two ranges, in milliseconds. */
-const PAUSE = 100;
-const DOWNLOADS = 30;
 
 type Sized = { readonly site: Site; readonly runs: number };
-type Server = { readonly url: string; readonly stop: () => Promise<void> };
+type Server = {
+  readonly url: string;
+  readonly pid: number;
+  readonly stop: () => Promise<void>;
+};
 
 /**
  * `sealift serve` with ISOs of ten releases, beside nginx that serves one of them as a file. Their turns alternate.
@@ -37,12 +30,20 @@ export async function benchServe(figures: Figures, { site, runs }: Sized): Promi
   for (let index = 0; index < RELEASES; index += 1) await makeRelease(isos, site, index);
   const { size } = statSync(join(isos, '0.iso'));
   const before = readFolder(isos);
-  const nginx = await startJudge(folder);
+  const nginx = await startJudge(folder, { port: 18_980, directives: 'sendfile on' });
+  const copying = await startJudge(folder, { port: 18_981, directives: 'sendfile off' });
   const server = await startServer(folder);
   try {
-    const pair: Pair = { nginx: `${nginx.url}/0.iso`, ours: await order(server.url, 0), size };
+    const pair: Pair = {
+      nginx: { ...nginx, url: `${nginx.url}/0.iso` },
+      copying: { ...copying, url: `${copying.url}/0.iso` },
+      ours: { ...server, url: await order(server.url, 0) },
+      size,
+    };
+    await benchRanges(figures, pair);
     await benchLatency(figures, pair);
     await benchBulk(figures, pair, { runs, folder });
+    await benchStalled(figures, pair);
     await benchCustomisations(figures, server, folder);
     const grown = readFolder(isos).bytes - before.bytes;
     addFigures(figures, {
@@ -52,6 +53,7 @@ export async function benchServe(figures: Figures, { site, runs }: Sized): Promi
   } finally {
     await server.stop();
     await nginx.stop();
+    await copying.stop();
   }
 }
 
@@ -70,26 +72,31 @@ async function makeRelease(isos: string, site: Site, index: number): Promise<voi
   }
 }
 
-/** Debian's nginx as it is made fast: sendfile, and a process for each processor of a small machine. */
-async function startJudge(folder: string): Promise<Server> {
-  const port = 18_980;
+/**
+ * Debian's nginx with a process for each processor of a small machine. With `tcp_nopush on`, the end of each range waits
+ * for 40 ms on a connection over loopback that stays open, which makes every goal in requests a second easy.
+ */
+async function startJudge(
+  folder: string,
+  { port, directives }: { readonly port: number; readonly directives: string },
+): Promise<Server> {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (kind) => `${kind}_temp_path ${folder}/${kind};`,
   );
   const lines = [
-    `daemon off; worker_processes 2; error_log stderr error; pid ${folder}/nginx.pid;`,
+    `daemon off; worker_processes 2; error_log stderr error; pid ${folder}/nginx-${port}.pid;`,
     'events { worker_connections 4096; }',
-    `http { access_log off; sendfile on; tcp_nopush on; ${temporary.join(' ')}`,
+    `http { access_log off; keepalive_requests 1000000000; tcp_nopush off; ${directives}; ${temporary.join(' ')}`,
     `server { listen 127.0.0.1:${port} reuseport; root ${folder}/isos; } }`,
   ];
-  writeFileSync(join(folder, 'nginx.conf'), lines.join('\n'));
-  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
+  writeFileSync(join(folder, `nginx-${port}.conf`), lines.join('\n'));
+  const child = spawn('nginx', ['-p', folder, '-c', join(folder, `nginx-${port}.conf`)], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin` },
   });
   const url = `http://127.0.0.1:${port}`;
   await shell(`curl -sS --retry 50 --retry-connrefused -I ${url}/0.iso`, folder);
-  return { url, stop: () => end(child) };
+  return { url, pid: child.pid ?? 0, stop: () => end(child) };
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -119,19 +126,12 @@ async function startServer(folder: string): Promise<Server> {
   }, 250);
   return {
     url,
+    pid: child.pid ?? 0,
     async stop() {
       clearInterval(timer);
       await end(child);
     },
   };
-}
-
-/** Of a process and those it started: what is theirs, and their part of what they share, in MiB. */
-function readMemory(pid: number): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
-  const pids = [pid, ...children.split(' ').filter(Boolean)];
-  const sizes = pids.map((each) => readFileSync(`/proc/${each}/smaps_rollup`, 'latin1'));
-  return sizes.reduce((sum, text) => sum + Number(/^Pss:\s+(\d+)/m.exec(text)?.[1]) / 1024, 0);
 }
 
 const KEY =
@@ -161,53 +161,6 @@ async function order(server: string, release: number, name = 'bench'): Promise<s
     ssh_authorized_key: `${KEY}-${name}`,
   });
   return infraEnv['download_url'] ?? '';
-}
-
-/** URLs of what both serve. */
-type Pair = {
-  readonly nginx: string;
-  readonly ours: string;
-  /** Bytes. */
-  readonly size: number;
-};
-
-async function benchLatency(figures: Figures, { nginx, ours, size }: Pair): Promise<void> {
-  const script = await bundleBench('range-clients');
-  const measure = async (name: string, url: string): Promise<number> => {
-    const { port, pathname, search } = new URL(url);
-    const args = [port, pathname + search, size, CLIENTS, SECONDS, PAUSE].map(String);
-    const { stdout } = await run(process.execPath, [script, ...args]);
-    const times = (JSON.parse(stdout) as number[]).sort((a, b) => a - b);
-    const at = (share: number): number => times[Math.floor(times.length * share)] ?? NaN;
-    console.log(
-      `  serve: first byte, ${name}: ${times.length} ranges, p50 ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms`,
-    );
-    return at(0.99);
-  };
-  figures.values['nginxFirstByteP99'] = await measure('nginx', nginx);
-  addFigures(figures, { serveFirstByteP99: { value: await measure('ours', ours), atMost: 20 } });
-}
-
-async function benchBulk(
-  figures: Figures,
-  { nginx, ours, size }: Pair,
-  { runs, folder }: { readonly runs: number; readonly folder: string },
-): Promise<void> {
-  const download = async (url: string): Promise<number> => {
-    const line = `for i in $(seq ${DOWNLOADS}); do curl -sS --fail -o /dev/null '${url}' & done; wait`;
-    const { seconds } = await shell(line, folder);
-    return (DOWNLOADS * size) / MIB / seconds;
-  };
-  const ratios: number[] = [];
-  for (let index = 0; index < runs; index += 1) {
-    const theirs = await download(nginx);
-    const own = await download(ours);
-    ratios.push(own / theirs);
-    console.log(
-      `  serve: ${DOWNLOADS} downloads, nginx ${theirs.toFixed(0)} MiB/s, ours ${own.toFixed(0)} MiB/s`,
-    );
-  }
-  addFigures(figures, { serveRatio: { value: median(ratios), atLeast: 0.8 } });
 }
 
 /** Every customer asks for a part of their ISO. */

@@ -2,7 +2,8 @@
 export const MAC_FORM = 'aa:bb:cc:dd:ee:ff, aa-bb-cc-dd-ee-ff, aabb.ccdd.eeff or aabbccddeeff';
 
 const OCTETS = /^[0-9a-f]{1,2}([:-])[0-9a-f]{1,2}(?:\1[0-9a-f]{1,2}){4}$/;
-const DIGITS = /^(?:[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}|[0-9a-f]{12})$/;
+/** Groups of four with points (Cisco) or hyphens (Huawei, H3C), of six (HP), and digits alone. */
+const DIGITS = /^(?:[0-9a-f]{4}([.-])[0-9a-f]{4}\1[0-9a-f]{4}|[0-9a-f]{6}[-:]?[0-9a-f]{6})$/;
 
 /**
  * Reads a MAC address (EUI-48) in one of its usual forms; the result is the form of the kernel:
@@ -17,5 +18,5 @@ export function parseMacAddress(text: string): string | undefined {
       .map((octet) => octet.padStart(2, '0'))
       .join(':');
   }
-  return DIGITS.test(lower) ? lower.replaceAll('.', '').match(/../g)?.join(':') : undefined;
+  return DIGITS.test(lower) ? lower.replaceAll(/[.:-]/g, '').match(/../g)?.join(':') : undefined;
 }

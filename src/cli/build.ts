@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { UsageError } from '../base/errors.ts';
 import { formatCommand, formatProgram } from '../base/text/shell.ts';
 import { formatSize } from '../base/text/words.ts';
@@ -68,14 +68,17 @@ export function registerBuild(program: Command, host: CliHost): void {
         '  $ sealift lock && sealift build --locked',
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
-      const report = await runLive(
+      const { report, keys } = await runLive(
         {
           config: await findConfigArgument(args, ['live-iso'], host),
           options,
           host,
           isBuild: true,
         },
-        buildLiveIso,
+        async (request, tools) => ({
+          report: await buildLiveIso(request, tools),
+          keys: request.signatures.keys,
+        }),
       );
       const verified = await verifyBuilt(report.output, options, host);
       const told = {
@@ -83,7 +86,7 @@ export function registerBuild(program: Command, host: CliHost): void {
         ...verified,
         ...(await rehearseBuilt(report.output, options, host)),
       };
-      await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
+      await writeFormatted({ host, ...options }, told, () => formatReport(told, keys, host));
       requireRehearsed(report.output, told, options);
     });
   build.hook('preSubcommand', refuseLockInFront);
@@ -108,7 +111,11 @@ function registerDiskImage(build: Command): void {
     });
 }
 
-function formatReport(report: LiveIsoReport & Verified & Rehearsed, host: CliHost): string {
+function formatReport(
+  report: LiveIsoReport & Verified & Rehearsed,
+  keys: string | undefined,
+  host: CliHost,
+): string {
   const { bytes, release } = report;
   const output = formatOutput(report.output, host);
   const seconds = report.stages.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;
@@ -136,7 +143,11 @@ function formatReport(report: LiveIsoReport & Verified & Rehearsed, host: CliHos
       ? formatFiles(report, output)
       : [`  digest    ${report.manifest}`]),
     '',
-    ...formatNextSteps({ ...report, output }),
+    ...formatNextSteps({
+      ...report,
+      output,
+      ...(keys !== undefined && { keys: relative(host.cwd, keys) }),
+    }),
     '',
   ].join('\n');
 }
@@ -153,6 +164,8 @@ export type BuiltMedium = {
    */
   readonly ignition: 'installer' | 'embedded';
   readonly signatures?: LiveIsoReport['signatures'];
+  /** File of the public keys that the release was verified with; default: those of Red Hat. */
+  readonly keys?: string;
 };
 
 /**
@@ -181,7 +194,7 @@ const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
   'open http://<rendezvous IP>:3001 and configure the cluster',
 ];
 
-function listWithImage({ output, fips, signatures = [] }: BuiltMedium): readonly string[] {
+function listWithImage({ output, fips, signatures = [], keys }: BuiltMedium): readonly string[] {
   const isUnsigned = signatures.some(({ status }) => status === 'unsigned');
   const name = fips ? 'openshift-install-fips' : 'openshift-install';
   const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
@@ -195,6 +208,7 @@ function listWithImage({ output, fips, signatures = [] }: BuiltMedium): readonly
       iso,
       '--out',
       out,
+      ...(keys === undefined ? [] : ['--signature-keys', { path: keys }]),
       ...(isUnsigned ? ['--allow-unsigned'] : []),
     ),
     'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',

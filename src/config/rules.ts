@@ -120,11 +120,10 @@ export function checkPatterns(view: View, list: string): readonly DocumentProble
 
 /** Each catalog is a valid reference, or exists on this machine. */
 function checkCatalogs(view: View): readonly DocumentProblem[] {
-  return view.items('operators').flatMap((item) =>
-    readTexts(view, 'operators', '.catalog')
-      .filter(({ path }) => path === `${item}.catalog`)
-      .flatMap(({ text }) => checkCatalog(view, item, text)),
-  );
+  return view.items('operators').flatMap((item) => {
+    const text = view.text(`${item}.catalog`);
+    return text === undefined ? [] : checkCatalog(view, item, text);
+  });
 }
 
 function checkCatalog(view: View, item: string, text: string): readonly DocumentProblem[] {

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/lists.ts';
+import { groupBy, withoutUndefined } from '../base/lists.ts';
 import type { CatalogChannel, ChannelEntry } from './catalog.ts';
 import { compareBuilds, compareText, parseBundleVersion } from './version.ts';
 
@@ -48,13 +48,13 @@ export function findHead(channel: CatalogChannel): string {
  * skip it, and all that replace or skip those. They are one graph with the same head.
  */
 export function listAbove(channel: CatalogChannel, name: string): ReadonlySet<string> {
-  const heirs = new Map<string, string[]>();
-  for (const entry of channel.entries)
-    for (const superseded of listSuperseded(entry))
-      heirs.set(superseded, [...(heirs.get(superseded) ?? []), entry.name]);
+  const steps = channel.entries.flatMap((entry) =>
+    [...listSuperseded(entry)].map((superseded) => ({ superseded, heir: entry.name })),
+  );
+  const heirs = groupBy(steps, ({ superseded }) => superseded);
   const above = new Set([name]);
   // The set grows while it is walked: for-of sees what is added.
-  for (const each of above) for (const heir of heirs.get(each) ?? []) above.add(heir);
+  for (const each of above) for (const { heir } of heirs.get(each) ?? []) above.add(heir);
   return above;
 }
 
@@ -149,13 +149,14 @@ export function removeEntry(
   const rest = entries
     .filter((entry) => entry.name !== name)
     .map((entry) => (entry.replaces === name ? inherit(entry, removed) : entry));
-  const supersedes = (entry: ChannelEntry, other: string): boolean =>
-    entry.replaces === other || (entry.skips ?? []).includes(other);
-  const below = [removed.replaces ?? '', ...(removed.skips ?? [])];
-  const orphans = rest.filter(
-    (entry) => below.includes(entry.name) && !rest.some((other) => supersedes(other, entry.name)),
+  const below = listSuperseded(removed);
+  const alone = new Set(rest.map((entry) => entry.name).filter((other) => below.has(other)));
+  for (const { replaces = '', skips = [] } of alone.size > 0 ? rest : [])
+    for (const other of [replaces, ...skips]) alone.delete(other);
+  const orphans = rest.filter((entry) => alone.has(entry.name));
+  const above = rest.filter(
+    ({ replaces, skips = [] }) => replaces === name || skips.includes(name),
   );
-  const above = rest.filter((entry) => supersedes(entry, name));
   const isHead = above.length === 0;
   const candidates = isHead ? orphans : above;
   const [heir] = candidates.toSorted((a, b) => compareEntries(b, a, versions));

@@ -211,14 +211,15 @@ export function filterByRange(
   { range, versions }: RangeFilter,
 ): SelectedEntries {
   const constraint = parseConstraint(range);
-  const accepted = new Set(
-    [...versions].filter(([, version]) => constraint.accepts(version)).map(([name]) => name),
-  );
-  const selected = cutChain(listNodes(graph, accepted));
+  const isAccepted = (name: string): boolean => {
+    const version = versions.get(name);
+    return version !== undefined && constraint.accepts(version);
+  };
+  const selected = cutChain(listNodes(graph, isAccepted));
   const names = new Set<string>();
   const warnings: string[] = [];
   for (const { name, inRange } of selected) {
-    if (!accepted.has(name)) warnings.push(describeNeeded(name, versions.get(name), range));
+    if (!isAccepted(name)) warnings.push(describeNeeded(name, versions.get(name), range));
     for (const wanted of [name, ...inRange]) names.add(wanted);
   }
   return { names, warnings };
@@ -229,21 +230,21 @@ export function filterByRange(
  * may hold names that are not entries.
  */
 export function keepChain(graph: ChannelGraph, wanted: ReadonlySet<string>): ReadonlySet<string> {
-  const selected = cutChain(listNodes(graph, wanted));
+  const selected = cutChain(listNodes(graph, (name) => wanted.has(name)));
   return new Set(selected.flatMap(({ name, inRange }) => [name, ...inRange]));
 }
 
 /** The chain, head first, and the name that its last entry replaces: it may be of another channel. */
-function listNodes(graph: ChannelGraph, accepted: ReadonlySet<string>): readonly Node[] {
+function listNodes(graph: ChannelGraph, isAccepted: (name: string) => boolean): readonly Node[] {
   const nodes = graph.chain.map(({ name, skips = [] }) => ({
     name,
-    inRange: [...new Set(skips)].filter((skipped) => accepted.has(skipped)),
+    inRange: [...new Set(skips)].filter(isAccepted),
   }));
   const beyond = graph.chain.at(-1)?.replaces ?? '';
   if (beyond !== '') nodes.push({ name: beyond, inRange: [] });
   return nodes.map((node) => ({
     ...node,
-    inRange: accepted.has(node.name) ? [node.name, ...node.inRange] : node.inRange,
+    inRange: isAccepted(node.name) ? [node.name, ...node.inRange] : node.inRange,
   }));
 }
 

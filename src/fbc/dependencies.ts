@@ -1,3 +1,5 @@
+import { createBudget } from '../base/decode/limits.ts';
+import { ConfigError } from '../base/errors.ts';
 import { groupBy, append } from '../base/lists.ts';
 import type { CatalogBundle, Requirement } from './catalog.ts';
 import type { FilteredCatalog } from './filter/filter-catalog.ts';
@@ -40,6 +42,10 @@ type Open = {
   /** Place of the catalog in the list. */
   readonly at: number;
   readonly bundle: CatalogBundle;
+} & Compiled;
+
+/** A requirement in words, and its test; the same for all bundles that have it. */
+type Compiled = {
   readonly requirement: Requirement;
   readonly text: string;
   readonly test: RequirementTest;
@@ -61,13 +67,20 @@ export function resolveDependencies(
   const follows = (at: number, { name, package: owner }: CatalogBundle): boolean =>
     catalogs[at]?.mode === 'add' ||
     additions[at]?.some((added) => added.bundle === name && added.package === owner) === true;
+  const compile = createCompiler();
+  const met = createMemory(growing);
+  const absent = new Set<RequirementTest>();
   for (let hasGrown = true; hasGrown;) {
     hasGrown = false;
-    for (const open of listOpen(growing).filter(({ at, bundle }) => follows(at, bundle))) {
-      if (isMet(growing, open.test)) continue;
+    for (const open of listOpen(growing, compile).filter(({ at, bundle }) => follows(at, bundle))) {
+      if (absent.has(open.test) || met.has(open.test)) continue;
       const found = findCandidate(growing, open);
-      if (found === undefined) continue;
+      if (found === undefined) {
+        absent.add(open.test); // candidates stay the same
+        continue;
+      }
       const added = growing[found.at]?.add(found.candidate) ?? [];
+      met.forget();
       append(
         additions[found.at] ?? [],
         added.map((bundle) => describeAddition(bundle, found.candidate, { open, catalogs })),
@@ -75,7 +88,7 @@ export function resolveDependencies(
       hasGrown = true;
     }
   }
-  const unmet = listOpen(growing).filter(({ test }) => !isMet(growing, test));
+  const unmet = listOpen(growing, compile).filter(({ test }) => !met.has(test));
   const names = catalogs.map(({ name }) => name);
   return growing.map((one, at) => {
     const own = unmet.filter((open) => open.at === at);
@@ -85,18 +98,12 @@ export function resolveDependencies(
 }
 
 /** The requirements of all selected bundles, in an order that does not depend on that of documents. */
-function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
+function listOpen(growing: readonly GrowingCatalog[], compile: Compile): readonly Open[] {
   return growing.flatMap((one, at) =>
     one
       .selected()
       .flatMap((bundle) =>
-        bundle.requirements.map((requirement) => ({
-          at,
-          bundle,
-          requirement,
-          text: formatRequirement(requirement),
-          test: compileRequirement(requirement),
-        })),
+        bundle.requirements.map((requirement) => ({ at, bundle, ...compile(requirement) })),
       )
       .sort(
         (a, b) =>
@@ -107,8 +114,57 @@ function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
   );
 }
 
-const isMet = (growing: readonly GrowingCatalog[], test: RequirementTest): boolean =>
-  growing.some((one) => one.selected().some((bundle) => test(bundle) === true));
+type Compile = (requirement: Requirement) => Compiled;
+
+/** Compiles each requirement once. Each test of a bundle takes from one budget. */
+function createCompiler(): Compile {
+  const known = new Map<string, Compiled>();
+  const effort = createBudget(
+    { parts: 15_000_000 }, // about half a second; a whole index of operators takes a tenth
+    () =>
+      new ConfigError(
+        'catalog.selection',
+        'the requirements of operators take too long to resolve',
+        {
+          hint: 'select fewer packages',
+        },
+      ),
+  );
+  return (requirement) => {
+    const key = JSON.stringify(requirement);
+    const compiled = known.get(key);
+    if (compiled) return compiled;
+    const [meets, parts] = [compileRequirement(requirement), countParts(requirement)];
+    const test: RequirementTest = (bundle) => {
+      effort.take('parts', parts);
+      return meets(bundle);
+    };
+    const created = { requirement, text: formatRequirement(requirement), test };
+    known.set(key, created);
+    return created;
+  };
+}
+
+const countParts = (requirement: Requirement): number =>
+  'of' in requirement ? requirement.of.reduce((sum, part) => sum + countParts(part), 1) : 1;
+
+/** Remembers the requirements that selected bundles meet, and until `forget` those that none meets. */
+function createMemory(growing: readonly GrowingCatalog[]) {
+  const met = new Set<RequirementTest>();
+  const unmet = new Set<RequirementTest>();
+  return {
+    has(test: RequirementTest): boolean {
+      if (met.has(test)) return true;
+      if (unmet.has(test)) return false;
+      const isMet = growing.some((one) => one.selected().some((bundle) => test(bundle) === true));
+      (isMet ? met : unmet).add(test);
+      return isMet;
+    },
+    forget: () => {
+      unmet.clear();
+    },
+  };
+}
 
 function findCandidate(
   growing: readonly GrowingCatalog[],
@@ -143,12 +199,7 @@ function describeAddition(
   };
 }
 
-type Unmet = {
-  readonly bundle: CatalogBundle;
-  readonly requirement: Requirement;
-  readonly text: string;
-  readonly test: RequirementTest;
-};
+type Unmet = Pick<Open, 'bundle' | keyof Compiled>;
 
 type Surroundings = {
   readonly growing: readonly GrowingCatalog[];

@@ -143,7 +143,15 @@ function listCandidates(
   catalog: Catalog,
   defaults: ReadonlyMap<string, string | undefined>,
 ): readonly Candidate[] {
-  const bundles = groupBy(catalog.bundles, (bundle) => bundle.package);
+  const installable = catalog.bundles.filter(
+    ({ version }) => parseBundleVersion(version ?? '') !== undefined,
+  );
+  const bundles = new Map(
+    [...groupBy(installable, (bundle) => bundle.package)].map(([owner, own]) => [
+      owner,
+      new Map(own.map((bundle) => [bundle.name, bundle])),
+    ]),
+  );
   const channels = catalog.channels
     .filter((channel) => defaults.has(channel.package))
     .flatMap(graphChannel)
@@ -151,15 +159,11 @@ function listCandidates(
   const preferred: Candidate[] = [];
   const skipped: Candidate[] = [];
   for (const graphed of channels) {
-    const known = new Map(
-      (bundles.get(graphed.channel.package) ?? [])
-        .filter(({ version }) => parseBundleVersion(version ?? '') !== undefined)
-        .map((bundle) => [bundle.name, bundle]),
-    );
+    const known = bundles.get(graphed.channel.package);
     const first = new Set(listPreferred(graphed.graph, graphed.channel));
     const rest = graphed.channel.entries.map(({ name }) => name).filter((name) => !first.has(name));
     const find = (name: string): readonly Candidate[] => {
-      const bundle = known.get(name);
+      const bundle = known?.get(name);
       return bundle === undefined ? [] : [{ ...graphed, bundle }];
     };
     append(preferred, [...first].flatMap(find));

@@ -15,13 +15,19 @@ export type SshKeys = {
   readonly problem?: string;
 };
 
+const HOW_TO_CONVERT =
+  'give the line that PuTTYgen shows for authorized_keys, or that "ssh-keygen -i -f FILE" prints';
+
 /**
  * Reads keys as sshd reads authorized_keys: one a line, `[options] type base64 [comment]`, with
  * empty lines and comment lines between them.
  */
 export function readSshKeys(text: string): SshKeys {
-  if (text.includes('PRIVATE KEY')) {
+  if (/PRIVATE KEY|^PuTTY-User-Key-File-/m.test(text)) {
     return { keys: [], problem: 'is a private key; give the public key' };
+  }
+  if (text.includes('BEGIN SSH2 PUBLIC KEY')) {
+    return { keys: [], problem: `is in the format of RFC 4716; ${HOW_TO_CONVERT}` };
   }
   const lines = text.split('\n').map((line) => line.replace(/^[ \t]+|(?<![ \t\r])[ \t\r]+$/g, ''));
   const entries = lines.flatMap((line, index) =>

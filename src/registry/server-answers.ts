@@ -13,7 +13,7 @@ import {
 import { parseManifest } from './manifest.ts';
 import { isRepository } from './reference.ts';
 
-/** distribution-spec 1.1, "Error Codes", and two of distribution's own; each with its status. */
+/** distribution-spec 1.1, "Error Codes", and those of distribution's own; each with its status. */
 const STATUS = {
   BLOB_UNKNOWN: 404,
   DIGEST_INVALID: 400,
@@ -21,6 +21,8 @@ const STATUS = {
   NAME_INVALID: 400,
   NAME_UNKNOWN: 404,
   PAGINATION_NUMBER_INVALID: 400,
+  TOOMANYREQUESTS: 429,
+  UNAVAILABLE: 503,
   UNKNOWN: 500,
   UNSUPPORTED: 404,
 } as const;

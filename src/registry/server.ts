@@ -1,17 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { parseRange, type ByteRange } from '../base/http/range.ts';
-import {
-  CONNECTION_LIMITS,
-  limitConnections,
-  type ConnectionLimits,
-  type NoteProgress,
-  HTTP_RULES,
-} from '../base/http/server.ts';
-import { TLS_RULES } from '../base/http/tls.ts';
+import { createClientAddresses } from '../base/http/client-address.ts';
+import { createLimitedServer, type ServerLimits } from '../base/http/server.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { untilAborted, waitFor } from '../base/wait.ts';
 import type { RegistryTree } from './layout/tree.ts';
@@ -40,14 +33,22 @@ export type RegistryServerOptions = {
   /** PEM texts; without them the server speaks plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string };
   readonly onRequest?: (entry: RequestEntry) => void;
-  readonly limits?: Partial<ConnectionLimits>;
+  readonly limits?: Partial<ServerLimits>;
 };
 
 /** Answers prepared at once: manifests are read whole to be checked, and lists to be sorted. */
 const LOOKED_UP = 4;
 
-/** Requests that may wait on one connection; no known client of registries sends any ahead. */
-const PIPELINED = 8;
+/** With a piece of 128 KiB for each connection, and as much again in TLS, some 32 MiB. */
+const LIMITS: ServerLimits = {
+  connections: 128,
+  each: 128,
+  head: 10_000,
+  request: 10_000,
+  idle: 30_000,
+  stalled: 30_000,
+  slow: 1000,
+};
 
 /**
  * A read-only registry (OCI distribution-spec 1.1, "Pull" and "Content Discovery") out of a tree of
@@ -61,35 +62,32 @@ export function createRegistryServer(
   tree: RegistryTree,
   options: RegistryServerOptions = {},
 ): Server | TlsServer {
-  const limits = { ...CONNECTION_LIMITS, ...options.limits };
+  const limits = { ...LIMITS, ...options.limits };
   const lookUp = pLimit(LOOKED_UP);
-  const queues = new WeakMap<Socket, LimitFunction>();
-  const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    const { socket } = request;
-    const exchange = { tree, request, response, lookUp, noteProgress };
-    // A client may send requests without waiting for answers: RFC 9112 9.3.2 has them in order.
-    const queue = queues.get(socket) ?? pLimit(1);
-    queues.set(socket, queue);
-    if (queue.pendingCount >= PIPELINED) socket.destroy();
-    else void queue(() => handle(exchange)).then(options.onRequest);
-  };
-  const server =
-    options.tls === undefined
-      ? createServer(HTTP_RULES, listener)
-      : createTlsServer(
-          { ...options.tls, ...TLS_RULES, ...HTTP_RULES, handshakeTimeout: limits.head },
-          listener,
-        );
-  const noteProgress = limitConnections(server, limits);
+  const { server } = createLimitedServer(
+    (request, response) => {
+      void handle({ tree, request, response, lookUp }).then(options.onRequest);
+    },
+    {
+      tls: options.tls,
+      limits,
+      addresses: createClientAddresses(),
+      refuse(response, { status, message }) {
+        response.setHeader('Retry-After', '5');
+        sendFailure(response, failure(REFUSALS[status], message));
+      },
+    },
+  );
   return server;
 }
+
+const REFUSALS = { 429: 'TOOMANYREQUESTS', 503: 'UNAVAILABLE' } as const;
 
 type Exchange = {
   readonly tree: RegistryTree;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly lookUp: LimitFunction;
-  readonly noteProgress: NoteProgress;
 };
 
 /** The client went away before it had the whole answer. */
@@ -108,7 +106,6 @@ async function handle(exchange: Exchange): Promise<RequestEntry> {
   });
   let error: unknown;
   try {
-    exchange.noteProgress(request.socket);
     await serve(exchange, gone.signal);
   } catch (cause) {
     breakOff(response, cause);
@@ -186,7 +183,7 @@ type SentFile = { readonly path: string; readonly size: number; readonly range?:
 
 /** The next piece is read when the client has taken the one before. */
 async function sendFile(
-  { tree, request, response, noteProgress }: Exchange,
+  { tree, request, response }: Exchange,
   { path, size, range }: SentFile,
   gone: AbortSignal,
 ): Promise<void> {
@@ -207,7 +204,6 @@ async function sendFile(
           else resolve(undefined);
         });
       });
-      noteProgress(request.socket);
     }
   }
   response.end();

@@ -4,11 +4,13 @@ import { isIP } from 'node:net';
 import { isErrno } from '../base/errors.ts';
 import { readCoding } from '../base/http/content-coding.ts';
 import { toPrintable } from '../base/text/words.ts';
+import { waitFor } from '../base/wait.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
 import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
+import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
 import type { Coverage, Readers } from './images/readers.ts';
 import type { ShortUrls } from './images/short-url.ts';
@@ -33,6 +35,7 @@ export type Service = {
   readonly urlLifetime: number;
   readonly releases: Releases;
   readonly images: CustomisedImages;
+  readonly budgets: Budgets;
   /** The installed nmstate; absent: only networks that are translated here are accepted. */
   readonly networkTool: NetworkTool | undefined;
   readonly openApi: OpenApi;
@@ -63,11 +66,14 @@ export type Exchange = Context<Environment>;
 /** Base path of assisted-service's API. */
 export const BASE_PATH = '/api/assisted-install';
 
-/** Identifies the user of a request. @throws ApiFailure 401 */
-export const identify = (service: Service, exchange: Exchange): Promise<Identity> =>
-  service.auth.identify(exchange.req.header('authorization'));
+/** Identifies the user of a request. @throws ApiFailure 401, and 429 if the tenant has too many requests */
+export async function identify(service: Service, exchange: Exchange): Promise<Identity> {
+  const identity = await service.auth.identify(exchange.req.header('authorization'));
+  service.budgets.admit(exchange, identity.tenant);
+  return identity;
+}
 
-/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422 */
+/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422, 429, 503 */
 export async function readBody<Body>(
   service: Service,
   exchange: Exchange,
@@ -81,7 +87,7 @@ export async function readBody<Body>(
   const coding = readCoding(exchange.req.header('content-encoding'));
   if (coding !== '')
     throw new ApiFailure(415, `the body must not have the content coding ${coding}`);
-  const bytes = await readBytes(exchange.env.incoming);
+  const bytes = await readBytes(service, exchange);
   const read = readJsonText(bytes, TYPED_JSON);
   if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);
   addWarnings(service, exchange, service.openApi.check(schema, read.value));
@@ -147,21 +153,48 @@ export function checkAsker(
 const BODY_LIMIT = 2 << 20;
 
 /**
- * Reads a body. A body that is too large is not read; the connection stays open for the answer. The server
+ * Reads a body. A body that is refused is not read on; the connection stays open for the answer. The server
  * limits the time.
  */
-async function readBytes(incoming: HttpBindings['incoming']): Promise<Buffer> {
+async function readBytes(
+  { budgets }: Pick<Service, 'budgets'>,
+  exchange: Exchange,
+): Promise<Buffer> {
+  const { incoming, outgoing } = exchange.env;
   const tooLarge = new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
   if (Number(incoming.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge;
+  const refusing = new AbortController();
+  const refuse = (failure: ApiFailure): void => {
+    refusing.abort(failure);
+  };
+  const lease = budgets.openBody(exchange, refuse);
   const chunks: Buffer[] = [];
   let size = 0;
+  const take = (chunk: Buffer): void => {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > BODY_LIMIT) throw tooLarge;
+    lease.add(chunk.length);
+  };
   try {
-    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-      size += (chunk as Buffer).length;
-      if (size > BODY_LIMIT) throw tooLarge;
-      chunks.push(chunk as Buffer);
-    }
+    await waitFor<undefined>(refusing.signal, (resolve, reject) => {
+      incoming
+        .on('data', (chunk: Buffer) => {
+          try {
+            take(chunk);
+          } catch (error) {
+            reject(error);
+          }
+        })
+        .once('error', reject)
+        .once('end', () => {
+          resolve(undefined);
+        });
+    });
   } catch (error) {
+    incoming.removeAllListeners('data').pause();
+    outgoing.shouldKeepAlive = false; // the rest of the body is not read
+    chunks.length = 0;
     if (isErrno(error, 'ECONNRESET'))
       throw new ApiFailure(400, 'the body ended before it was complete');
     throw error;

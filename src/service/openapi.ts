@@ -14,7 +14,10 @@ export type BodySchema =
   | 'disconnected-cluster-create-params'
   | 'infra-env-create-params'
   | 'infra-env-update-params'
-  | 'image-url-create-params';
+  | 'image-url-create-params'
+  | 'form-check-params'
+  | 'networks-read-params'
+  | 'host-table-params';
 
 export type OpenApi = {
   /** The served document: all answers in progress share these bytes. */

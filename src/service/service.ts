@@ -6,6 +6,7 @@ import { openPartCache } from '../base/store/part-cache.ts';
 import { findNetworkTool } from '../nmstate/index.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
+import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
@@ -24,7 +25,7 @@ import type { Ports } from './transport.ts';
 
 /* Owns the start and the end of the service. */
 
-export type ServiceSettings = {
+export type ServiceSettings = BudgetSettings & {
   readonly data: string;
   /** URL of PostgreSQL; absent: records are files below `data`. */
   readonly database?: string;
@@ -105,7 +106,7 @@ export async function openService(
   );
   const metrics = createMetrics();
   const app = createApp(
-    { ...service, state, releases, images, networkTool },
+    { ...service, state, releases, images, networkTool, budgets: createBudgets(settings) },
     {
       metrics,
       onAnswer(request) {

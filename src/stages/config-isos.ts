@@ -65,6 +65,8 @@ export type SitesVerdict = {
   }[];
   /** Findings that belong to no site. */
   readonly findings: readonly FileProblem[];
+  /** True if nmstatectl was missing to check a network configuration. */
+  readonly isUnseen: boolean;
 };
 
 /**
@@ -118,6 +120,7 @@ export async function validateSites(
         .filter(({ findings }) => findings.length > 0)
         .map(({ name, findings }) => ({ name, findings })),
       findings: survey.findings,
+      isUnseen: survey.isUnseen,
     };
   } finally {
     await list.close();

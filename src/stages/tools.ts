@@ -12,7 +12,7 @@ import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directo
 import { kindOfHost } from '../base/http/address.ts';
 import { reportRequests } from '../base/http/report-requests.ts';
 import { createHttp, type Http } from '../base/http/http.ts';
-import type { TlsOptions } from '../base/http/tls.ts';
+import { readRootsOf, ROOTS_VARIABLES, type TlsOptions } from '../base/http/tls.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { readProgramDigest } from '../base/program.ts';
 import { createRetries } from '../base/retry.ts';
@@ -134,11 +134,11 @@ const malformedRoots = (path: string, why: string): ConfigError =>
  * file without any root is refused.
  */
 function judgeRootsOf(env: NodeJS.ProcessEnv, emit: RegistryAccessOptions['emit']): void {
-  for (const name of ['SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS']) {
-    const path = env[name] ?? '';
-    const bytes = path === '' ? undefined : readInputFile(path, { domain: 'ca-bundle' });
-    const why = bytes && explainRoots(bytes);
-    if (!bytes || why === undefined) continue;
+  for (const name of ROOTS_VARIABLES) {
+    const named = readRootsOf(env, name);
+    const why = named && explainRoots(named.bytes);
+    if (!named || why === undefined) continue;
+    const { path, bytes } = named;
     if (!hasRoots(bytes)) throw malformedRoots(`${name} names ${path}`, why);
     emit({
       type: 'warning',

@@ -13,6 +13,12 @@ import {
 
 /* Owns the parsing of CSV and TSV (RFC 4180). */
 
+export type CsvOptions = {
+  readonly separator?: string;
+  /** Gives a column its name by the text in the header. */
+  readonly nameColumn?: (written: string) => string;
+};
+
 /** The line break is not part of the match, so that lines keep their numbers. */
 const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
 
@@ -24,7 +30,10 @@ const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
  *
  * @throws ConfigError `sites.too-large`
  */
-export function readCsvTable(text: string, separator?: string): Table {
+export function readCsvTable(
+  text: string,
+  { separator, nameColumn = (written) => written }: CsvOptions = {},
+): Table {
   const rowProblems: TableProblem[] = [];
   const told = TOLD_DELIMITER.exec(text)?.[1];
   const rest = text.replace(TOLD_DELIMITER, '');
@@ -32,7 +41,7 @@ export function readCsvTable(text: string, separator?: string): Table {
   const [header, ...lines] = readLines(rest, { delimiter, problems: rowProblems });
   if (!header)
     return { rows: [], rowProblems, tableProblems: [{ line: 1, problem: 'has no header row' }] };
-  const columns = dropEmptyEnd(header.cells).map((cell) => cell.trim());
+  const columns = dropEmptyEnd(header.cells).map((cell) => nameColumn(cell.trim()));
   const tableProblems = checkHeader(columns, header.line);
   const rows: TableRow[] = [];
   for (const { line, cells } of tableProblems.length > 0 ? [] : lines) {

@@ -50,6 +50,12 @@ describe('the steps after a build', () => {
     expect(steps).not.toMatch(/config-image|config-iso|extract/);
   });
 
+  it('name the keys that the release was verified with, as its installer is verified again', () => {
+    const steps = formatNextSteps({ ...medium, interactive: false, keys: 'my keys.gpg' });
+    const command = "extract installer out/ove.iso --out out --signature-keys 'my keys.gpg'";
+    expect(steps).toContain(`  2. sealift ${command}`);
+  });
+
   it('promise no cluster for a medium without an assisted installer', () => {
     const steps = formatNextSteps({ ...medium, interactive: true, ignition: 'embedded' });
     expect(steps).toEqual(['next: sealift verify out/ove.iso']);

@@ -117,6 +117,21 @@ describe('validate --strict', () => {
 });
 
 describe('config-iso validate', () => {
+  it('refuses with --strict what nmstatectl did not see, and warns without', async () => {
+    await run('init', '--template', 'sites', '.');
+    const file = join(cwd, 'template/install-config.yaml');
+    const text = await readFile(file, 'utf8');
+    await writeFile(file, text.replace(/^pullSecret: .*$/m, `pullSecret: '${SECRET}'`));
+    const call = ['config-iso', 'validate', 'sites.csv', '--template', 'template'];
+    const warned = await run(...call); // without PATH
+    expect(warned).toMatchObject({ exitCode: 0 });
+    expect(warned.stderr).toContain('warning: nmstatectl is not installed');
+    const refused = await run(...call, '--strict');
+    expect(refused.exitCode).toBe(6);
+    expect(refused.stderr).toContain('error: nmstatectl is not installed');
+    expect(refused.stderr).toContain('[tool.missing]');
+  });
+
   it('reports a mistake of a template once, and a wrong cell by row, site and column', async () => {
     await run('init', '--template', 'sites', '.');
     const file = join(cwd, 'template/install-config.yaml');

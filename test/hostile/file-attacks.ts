@@ -2,7 +2,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
+import { resolveDependencies } from '../../src/fbc/dependencies.ts';
+import { filterCatalog } from '../../src/fbc/filter/filter-catalog.ts';
 import { readCatalog } from '../../src/fbc/read/read-catalog.ts';
+import type { CatalogSelection } from '../../src/fbc/source.ts';
 import { decodeInitrd } from '../../src/ignition/initrd.ts';
 import { readFiles } from '../../src/registry/layers/read.ts';
 import { listSites } from '../../src/sites/sources/sites.ts';
@@ -57,6 +60,28 @@ const catalog = (size: number, make: (size: number) => string, name = 'catalog.j
   },
 });
 
+/** A catalog that is filtered too. */
+const selection = (
+  size: number,
+  packages: CatalogSelection['packages'],
+  make: (size: number) => readonly string[],
+): Attack => ({
+  size,
+  prepare: (wanted, folder) => {
+    writeFileSync(join(folder, 'catalog.json'), make(wanted).join('\n'));
+    return async () =>
+      filterCatalog(await readCatalog(folder, { signal }), { packages, full: false });
+  },
+});
+
+const channel = (name: string, entries: readonly object[]): string =>
+  JSON.stringify({ schema: 'olm.channel', package: 'a', name, entries });
+
+const PACKAGE = '{"schema":"olm.package","name":"a","defaultChannel":"c0"}';
+
+const times = <Item>(count: number, make: (index: number) => Item): readonly Item[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+
 const bundle = (index: number, properties: string): string =>
   `{"schema":"olm.bundle","package":"a","name":"a.v${index}","image":"a/b@${digestOfNumber(index)}","properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.${index}"}},${properties}]}`;
 
@@ -92,6 +117,73 @@ export const FILE_ATTACKS: Readonly<Record<string, Attack>> = {
       bundle(at, `{"type":"olm.maxOpenShiftVersion","value":"${many('9', 2000)}"}`),
     ).join('\n'),
   ),
+  'catalog: a version that is nested deep': catalog(2500, (n) =>
+    bundle(0, `{"type":"olm.maxOpenShiftVersion","value":${nest(n)}}`),
+  ),
+  'catalog: many channels of one package': selection(
+    1000,
+    [{ name: 'a', channels: [], minVersion: '1.0.0' }],
+    (n) => [
+      PACKAGE,
+      ...times(n, (at) => channel(`c${at}`, [{ name: `a.v${at}` }])),
+      ...times(n, (at) => bundle(at, '{"type":"b","value":0}')),
+    ],
+  ),
+  'catalog: many entries that skip the same': selection(
+    5000,
+    [{ name: 'a', channels: [], minBundle: 'a.v0' }],
+    (n) => [
+      PACKAGE,
+      channel(
+        'c0',
+        times(n, (at) => ({
+          name: `a.v${at}`,
+          replaces: `a.v${at - 1}`,
+          skips: ['x', 'a.v0'],
+        })).slice(1),
+      ),
+    ],
+  ),
+  'catalog: many malformed bundles in a chain': selection(
+    1000,
+    [{ name: 'b', channels: [] }],
+    (n) => [
+      PACKAGE,
+      channel(
+        'c0',
+        times(n, (at) => ({ name: `a.v${at}`, replaces: `a.v${at - 1}` })),
+      ),
+      ...times(n, (at) => bundle(at, '1')),
+    ],
+  ),
+  'catalog: a bundle with many requirements': {
+    size: 1000,
+    prepare: (size, folder) => {
+      const required = (at: number): string =>
+        `{"type":"olm.package.required","value":{"packageName":"p${at}","versionRange":">=1.0.0"}}`;
+      const documents = [
+        PACKAGE,
+        channel('c0', [{ name: 'a.v0' }]),
+        ...times(size, (at) => bundle(at, at === 0 ? times(size, required).join(',') : '0')),
+      ];
+      writeFileSync(join(folder, 'catalog.json'), documents.join('\n').replaceAll(',0]', ']'));
+      return async () => {
+        const filtered = filterCatalog(await readCatalog(folder, { signal }), {
+          packages: [],
+          full: true,
+        });
+        resolveDependencies([{ name: 'a', filtered, mode: 'add' }]);
+      };
+    },
+  },
+  'catalog: an ignore file of one long rule': {
+    size: 250_000,
+    prepare: (size, folder) => {
+      writeFileSync(join(folder, 'catalog.json'), PACKAGE);
+      writeFileSync(join(folder, '.indexignore'), many('a', size));
+      return () => readCatalog(folder, { signal });
+    },
+  },
   'configuration: a line of quotes': file(
     8000,
     CONFIG,
@@ -125,6 +217,11 @@ export const FILE_ATTACKS: Readonly<Record<string, Attack>> = {
     CONFIG,
     (n) =>
       `${HEAD}a0: &a0 {x: y}\n${Array.from({ length: n }, (_, at) => `a${at + 1}: &a${at + 1} {<<: [*a${at}, *a${at}]}\n`).join('')}`,
+  ),
+  'configuration: many catalogs': file(
+    500,
+    CONFIG,
+    (n) => `${HEAD}operators:\n${'  - catalog: a/b\n    packages: [{name: c}]\n'.repeat(n)}`,
   ),
   'configuration: a version of digits': file(8000, CONFIG, (n) =>
     HEAD.replace('4.20.1', `4.${many('9', n)}.1-${many('0.', n)}`),

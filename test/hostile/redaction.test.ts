@@ -78,6 +78,12 @@ describe('a credential of a pull secret is masked', () => {
     expectNoCanary(base64(JSON.stringify(JSON.parse(PULL_SECRET), null, 4)));
   });
 
+  it('in an address that is masked again', () => {
+    const once = redact('see https://a.example/b?token=canary-again, please');
+    expect(once).toBe('see https://a.example/b?token=[redacted], please');
+    expect(redact(once)).toBe(once);
+  });
+
   it('while the text around it is not', () => {
     rememberSecret('hush');
     const text = `image quay.io/hushed/a@sha256:${'ab'.repeat(32)} of "hush": 12 MiB`;
@@ -101,8 +107,14 @@ describe('the output of another program that fails is quoted', () => {
     expectNoCanary(failure);
   });
 
-  it('without the answer of a credential helper', async () => {
-    const answer = '{"ServerURL":"a","Username":"canary-u1","Secret":"canary\\"unheard"}';
+  it.each([
+    ['an answer', '{"ServerURL":"a","Username":"canary-u1","Secret":"canary\\"unheard"}'],
+    [
+      'an entry of a file',
+      '{"auths":{"a":{"password":"canary-stored","identitytoken":"canary-t"}}}',
+    ],
+    ['an answer in quotes', String.raw`"{\"Username\":\"canary-u2\",\"Secret\":\"canary-inner\"}"`],
+  ])('without what a failing credential helper prints: %s', async (_, answer) => {
     script('docker-credential-evil', `echo '${answer}' >&2; echo locked >&2; exit 1`);
     const auth = join(directory, 'auth.json');
     writeFileSync(auth, '{"credHelpers":{"a.example":"evil"}}');

@@ -85,7 +85,7 @@ async function stall(open: () => Socket, text: string): Promise<void> {
 const stallAll = (count: number, open: () => Socket, text = request(pathOf(blob))) =>
   Promise.all(Array.from({ length: count }, () => stall(open, text)));
 
-/** A client as others: it asks again where its connection is closed. */
+/** A client as others: it asks again where its connection is closed, or 503 says so. */
 async function pull(get: (path: string) => Promise<Buffer>): Promise<Digest> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -100,6 +100,7 @@ async function pull(get: (path: string) => Promise<Buffer>): Promise<Digest> {
 const take = (call: (onResponse: (response: IncomingMessage) => void) => NodeJS.EventEmitter) =>
   new Promise<Buffer>((resolve, reject) => {
     call((response) => {
+      if (response.statusCode !== 200) reject(new Error(String(response.statusCode)));
       response.toArray().then((pieces) => {
         resolve(Buffer.concat(pieces as Buffer[]));
       }, reject);
@@ -173,7 +174,7 @@ describe('a connection to a served registry is closed', () => {
 
   it.each([
     ['when nothing moves on it', request('/v2/'), { idle: 200 }],
-    ['when it never sends a request', '', { idle: 200 }],
+    ['when it never sends a request', '', { head: 200 }],
   ])('%s', async (_, text, limits) => {
     const socket = connect(await startServer({ limits }), '127.0.0.1');
     sockets.push(socket);
@@ -184,7 +185,7 @@ describe('a connection to a served registry is closed', () => {
   });
 
   it('if there is no room for a new one and it has been idle for longest', async () => {
-    const port = await startServer({ limits: { connections: 2, stalled: 0 } });
+    const port = await startServer({ limits: { connections: 2, slow: 0 } });
     const [first, second] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
     sockets.push(first, second);
     const closed = once(first, 'close');

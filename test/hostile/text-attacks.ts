@@ -8,7 +8,11 @@ import { leaveOut, listMoves, planSteps } from '../../src/media/delta/in-place/p
 import { usePatch } from '../../src/media/delta/file.ts';
 import { formatMediaIndex, parseMediaIndex } from '../../src/media/media-index.ts';
 import { compareReleases } from '../../src/openshift/release/version.ts';
-import { listErrorCodes, parseChallenges } from '../../src/registry/client/answer.ts';
+import {
+  describeErrors,
+  listErrorCodes,
+  parseChallenges,
+} from '../../src/registry/client/answer.ts';
 import { readPullSecret } from '../../src/registry/client/pull-secret.ts';
 import { parseArtifact } from '../../src/outputs/artifact/manifest.ts';
 import { digestOf } from '../../src/base/digest.ts';
@@ -193,6 +197,21 @@ export const TEXT_ATTACKS: Readonly<Record<string, Attack>> = {
   'message: a base64 run': text(500_000, (n) => many('QUJD', n), redact),
   'message: addresses': text(200_000, (n) => many('s3://a:', n), redact),
   'message: at signs': text(200_000, (n) => many('a@', n), redact),
+  'message: an address of capital letters': text(
+    64_000,
+    (n) => `http://${many('A', n)}\u00e9`,
+    redact,
+  ),
+  'message: an address with a secret in each parameter': text(
+    64_000,
+    (n) => `https://a/?${Array.from({ length: n / 10 }, (_, at) => `token${at}=a`).join('&')}`,
+    redact,
+  ),
+  'registry: an error with an address of capital letters': text(
+    16_000,
+    (n) => `{"errors":[{"code":"X","message":"http://${many('A', n)}\u00e9"}]}`,
+    describeErrors,
+  ),
   'message: a secret of many lines': {
     size: 16_000,
     prepare: (size) => {

@@ -56,12 +56,12 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
     'that %s names is refused without any root, and warned of with a broken block',
     async (name) => {
       const path = join(directory, 'roots.pem');
-      const open = async (content: string): Promise<readonly string[]> => {
+      const open = async (content: string, named = path): Promise<readonly string[]> => {
         writeFileSync(path, content);
         const warnings: string[] = [];
         const { http } = await openRegistryAccess({
           config: { build: { insecureRegistries: [], retryFor: 0 } },
-          env: { [name]: path },
+          env: { [name]: named },
           cwd: directory,
           emit: (event) => {
             if (event.type === 'warning') warnings.push(event.message);
@@ -71,6 +71,12 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
         return warnings;
       };
       await expect(open('<html>')).rejects.toMatchObject({ code: 'ca-bundle.malformed' });
+      for (const wrong of [join(directory, 'absent'), directory, `${path}/below`]) {
+        await expect(open('', wrong)).rejects.toMatchObject({
+          code: 'ca-bundle.unreadable',
+          hint: `correct or unset ${name}`,
+        });
+      }
       expect(await open(read('ca.pem'))).toEqual([]);
       expect(await open(`${read('ca.pem')}-----BEGIN CERTIFICATE-----\nAAAA\n`)).toEqual([
         expect.stringContaining(`${name} names ${path}`),

@@ -29,6 +29,12 @@ describe('an SSH key is refused', () => {
     ['with another type than its blob', `ssh-rsa ${BLOB}`, /contains another key type/],
     ['if it is a certificate', `ssh-ed25519-cert-v01@openssh.com ${BLOB}`, /is a certificate/],
     ['if it is private', '-----BEGIN OPENSSH PRIVATE KEY-----', /is a private key/],
+    ['if it is private, for PuTTY', 'PuTTY-User-Key-File-3: ssh-ed25519', /is a private key/],
+    [
+      'if it has the format of RFC 4716',
+      '---- BEGIN SSH2 PUBLIC KEY ----\nAAAA',
+      /is in the format of RFC 4716; give the line that PuTTYgen shows/,
+    ],
     ['if there are only comments', '# a key will follow', 'has no key'],
     ['in the second line', `${KEY}\nssh-ed25519 AAAA`, /^line 2 is cut short/],
   ])('%s', (_, text, problem) => {

@@ -101,9 +101,13 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
 const TAKEN: readonly (readonly [string, readonly string[]])[] = [
   ['interfaces: [{name: eth+0, mtu: 65536}]', ['interface-name=eth+0', 'mtu=65536']],
   ['interfaces: [{name: ethä}]', ['interface-name=ethä']],
-  ...['52-54-00-AA-BB-01', '5254.00aa.bb01', '"525400aabb01"'].map(
-    (mac) => [eth0(`mac-address: ${mac}`), ['cloned-mac-address=52:54:00:AA:BB:01']] as const,
-  ),
+  ...[
+    '52-54-00-AA-BB-01',
+    '5254.00aa.bb01',
+    '5254-00aa-bb01',
+    '525400-aabb01',
+    '"525400aabb01"',
+  ].map((mac) => [eth0(`mac-address: ${mac}`), ['cloned-mac-address=52:54:00:AA:BB:01']] as const),
   [bond('mode: lacp'), ['mode=802.3ad']],
   [
     bond('mode: 1, options: {fail_over_mac: active}').replace(

@@ -6,7 +6,8 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { Secret } from '../../src/base/secret.ts';
 import { withoutUndefined } from '../../src/base/lists.ts';
 import type { AnsweredRequest } from '../../src/service/app.ts';
-import { createServiceServer, type Limits } from '../../src/service/app.ts';
+import type { ServerLimits } from '../../src/base/http/server.ts';
+import { createServiceServer } from '../../src/service/server.ts';
 import { openService, type ServiceSettings } from '../../src/service/service.ts';
 
 export type Answer = {
@@ -44,7 +45,7 @@ export const SSH_KEY =
 export async function startService({
   limits,
   ...settings
-}: Partial<ServiceSettings> & { readonly limits?: Limits } = {}): Promise<TestService> {
+}: Partial<ServiceSettings> & { readonly limits?: Partial<ServerLimits> } = {}): Promise<TestService> {
   const data = settings.data ?? (await mkdtemp(join(tmpdir(), 'sealift-service-')));
   const ending = new AbortController();
   const answered: AnsweredRequest[] = [];

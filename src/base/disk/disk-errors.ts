@@ -61,9 +61,7 @@ const inOurWords = ({ code, syscall, path }: NodeJS.ErrnoException, reason: stri
 const reasonOf = (error: unknown): string | undefined =>
   Object.entries(REASONS).find(([code]) => isErrno(error, code))?.[1];
 
-/**
- * True if the device answers with an error, in the system's form or as `explainReadError` has it.
- */
+/** True if the device answers with an error, in the system's form or that of `explainReadError`. */
 export const isBroken = (error: unknown): boolean =>
   isErrno(error, 'disk.broken') || kindOf(error) === 'broken';
 
@@ -82,6 +80,7 @@ const unreadable = (path: string, reason: string, details: ErrorDetails = {}): C
   new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, details);
 
 const AGAIN = 'free some space and run the same command again';
+const LARGER = 'use a file system without a 4 GiB limit, or raise ulimit -f';
 const LOOK = 'look for the device in the kernel log, or';
 
 const REASONS_ERRORS: Readonly<Record<Kind, string>> = {
@@ -148,7 +147,7 @@ const OF_OUTPUTS: Answers = {
   full: { code: 'output.full', hint: `${AGAIN}: it continues where it stopped` },
   unwritable: { code: 'output.unwritable', hint: 'name a writable place with --output' },
   broken: { code: 'output.broken', hint: `${LOOK} name another place with --output` },
-  tooLarge: { code: 'output.too-large', hint: 'use a file system without a 4 GiB limit' },
+  tooLarge: { code: 'output.too-large', hint: LARGER },
 };
 
 /** Answers for any other file. */
@@ -157,7 +156,7 @@ const OF_FILES: Answers = {
   full: { code: 'disk.full', hint: AGAIN },
   unwritable: { code: 'disk.not-writable', hint: 'choose a writable place' },
   broken: { code: 'disk.broken', hint: `${LOOK} choose another place` },
-  tooLarge: { code: 'disk.file-too-large', hint: 'choose a file system without a 4 GiB limit' },
+  tooLarge: { code: 'disk.file-too-large', hint: LARGER },
 };
 
 /** Answers for files in the work directory. */

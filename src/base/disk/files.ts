@@ -107,6 +107,8 @@ export type InputFileRules = {
   readonly domain: string;
   /** Bytes. Default: 64 MiB. */
   readonly limit?: number;
+  /** Default: to correct or remove the file. */
+  readonly hint?: string;
 };
 
 /**
@@ -143,14 +145,15 @@ export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputF
  * @throws ConfigError `<domain>.unreadable` for a path that the system does not let us read;
  * errors of `read`
  */
-export function readListed<T>(path: string, { domain }: InputFileRules, read: () => T): T {
+export function readListed<T>(path: string, rules: InputFileRules, read: () => T): T {
+  const { domain, hint = 'correct or remove it' } = rules;
   try {
     return read();
   } catch (cause) {
     if (!isUnreadable(cause)) throw cause;
     throw new ConfigError(`${domain}.unreadable`, `${path} cannot be read`, {
       cause,
-      hint: 'correct or remove it',
+      hint,
     });
   }
 }
@@ -170,7 +173,7 @@ const explainKind = (path: string, domain: string): ConfigError =>
 
 const explainSize = (
   path: string,
-  { domain, limit, size }: Required<InputFileRules> & { readonly size: number },
+  { domain, limit, size }: Required<Omit<InputFileRules, 'hint'>> & { readonly size: number },
 ): ConfigError =>
   new ConfigError(
     `${domain}.too-large`,

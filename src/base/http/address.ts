@@ -102,12 +102,15 @@ export function readUserInfo({
 export const isCutOff = ({ username, pathname, search, hash }: URL): boolean =>
   username === '' && `${pathname}${search}${hash}`.includes('@');
 
-/** Decodes percent-encoding; other text stays as it is. */
-function decodeText(text: string): string {
+/** Decodes percent-encoding as curl does: a bare `%` stays, and what is encoded beside it is decoded. */
+const decodeText = (text: string): string => text.replaceAll(/(?:%[0-9a-f]{2})+/gi, decodeRun);
+
+/** Bytes that are not UTF-8 stay encoded. */
+function decodeRun(encoded: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encoded);
   } catch {
-    return text;
+    return encoded;
   }
 }
 
@@ -235,7 +238,7 @@ function splitPort(entry: string): Host {
   return port === undefined ? { name: entry, port: '' } : { name: bracketed ?? plain ?? '', port };
 }
 
-function parseNetwork(entry: string): BlockList | undefined {
+export function parseNetwork(entry: string): BlockList | undefined {
   const [, network = '', bits = ''] = /^([^/]+)\/(\d{1,3})$/.exec(entry) ?? [];
   const family = isIP(network);
   if (family === 0 || Number(bits) > (family === 4 ? 32 : 128)) return undefined;
@@ -245,7 +248,7 @@ function parseNetwork(entry: string): BlockList | undefined {
 }
 
 /** BlockList compares an IPv4 address inside an IPv6 one (`::ffff:10.0.0.1`) as IPv4, as Go does. */
-const isInside = (name: string, list: BlockList): boolean =>
+export const isInside = (name: string, list: BlockList): boolean =>
   isIP(name) !== 0 && list.check(name, familyOf(name));
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');

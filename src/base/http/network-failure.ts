@@ -32,6 +32,9 @@ export class TransientError extends RegistryError {
   }
 }
 
+/** The variable that holds the user and the password of a proxy, and whether they were sent. */
+type ProxyLogin = { readonly variable: string; readonly isSent: boolean };
+
 /**
  * The failure of a proxy to open a tunnel: its answer to CONNECT, or the reason why no answer
  * came.
@@ -43,15 +46,22 @@ export class ProxyFailure extends Error {
   readonly target: string;
   /** Status of its answer, if it gave one. */
   readonly status: number | undefined;
+  readonly login: ProxyLogin | undefined;
 
   constructor(
-    about: { readonly proxy: string; readonly target: string; readonly status?: number },
+    about: {
+      readonly proxy: string;
+      readonly target: string;
+      readonly status?: number;
+      readonly login?: ProxyLogin;
+    },
     cause?: unknown,
   ) {
     super(`${about.proxy} opens no tunnel to ${about.target}`, { cause });
     this.proxy = about.proxy;
     this.target = about.target;
     this.status = about.status;
+    this.login = about.login;
   }
 }
 
@@ -198,13 +208,19 @@ function explainProxyAnswer(host: string, failure: ProxyFailure, status: number)
   if (isPassingStatus(status)) {
     return new TransientError('proxy.unavailable', message, { host, found, hint: CHECK_PROXY });
   }
-  if (status === 407) {
+  // tinyproxy answers 401 to a wrong password.
+  if (status === 407 || status === 401) {
     return new RegistryError('proxy.unauthorized', message, {
       found,
-      hint: 'put user and password into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT',
+      hint: adviseOnLogin(failure.login),
     });
   }
   const code = status === 403 ? 'proxy.forbidden' : 'proxy.answer';
   const hint = `have the proxy allow ${target}, or add the host to NO_PROXY`;
   return new RegistryError(code, message, { found, hint });
 }
+
+const adviseOnLogin = ({ variable = 'HTTPS_PROXY', isSent = false }: Partial<ProxyLogin> = {}) =>
+  isSent
+    ? `correct the user or the password in ${variable}: the proxy refuses them`
+    : `put user and password into ${variable}: http://USER:PASSWORD@HOST:PORT`;

@@ -34,18 +34,21 @@ export function readProxies(env: NodeJS.ProcessEnv): ProxyOf {
 
 const SCHEMES = ['http:', 'https:', 'socks5:', 'socks:'];
 
+/** curl's name for a SOCKS 5 proxy that looks names up itself, as every proxy does here. */
+const SOCKS5H = /^socks5h(?=:\/\/)/i;
+
 /** Reads a proxy's address. The value may hold a password: no error repeats it. */
 function readProxy(env: NodeJS.ProcessEnv, name: string): string {
   const text = readEither(env, name);
   if (text === '') return '';
-  const address = text.includes('://') ? text : `http://${text}`;
+  const address = (text.includes('://') ? text : `http://${text}`).replace(SOCKS5H, 'socks5');
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const user = url && readUserInfo(url); // masked from now on
   if (url && SCHEMES.includes(url.protocol) && !isCutOff(url))
     return user ? withUserInfo(url, user) : address;
   throw new ConfigError('proxy.malformed', `${name} is not the address of a proxy`, {
     expected: 'an address such as http://proxy.example.com:3128; https and socks5 as well',
-    hint: `correct or unset ${name}; write #, / and ? in a password as %23, %2F and %3F`,
+    hint: `correct or unset ${name}; write #, /, ? and \\ in a password as %23, %2F, %3F and %5C`,
   });
 }
 
@@ -136,6 +139,7 @@ function createTunnels(proxy: URL, pool: Pool, timeout: number): Tunnels {
   return async (target) => {
     const path = describeTarget(target);
     const about = { proxy: nameOf(proxy), target: path };
+    const variable = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
     const signal = AbortSignal.timeout(timeout);
     const headers = { 'host': target.host ?? path, 'proxy-connection': 'keep-alive', ...login };
     const request = { path, headers, signal, servername: proxy.hostname };
@@ -145,7 +149,7 @@ function createTunnels(proxy: URL, pool: Pool, timeout: number): Tunnels {
     const { statusCode: status, socket } = answer;
     if (status >= 200 && status < 300 && socket instanceof Socket) return socket;
     socket.on('error', () => undefined).destroy();
-    throw new ProxyFailure({ ...about, status });
+    throw new ProxyFailure({ ...about, status, login: { variable, isSent: user !== undefined } });
   };
 }
 

@@ -1,61 +1,39 @@
-import type { IncomingMessage, ServerResponse, Server } from 'node:http';
-import type { Server as TlsServer } from 'node:https';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { waitFor } from '../wait.ts';
+import { startTimer, waitFor } from '../wait.ts';
+import { createBudget } from './budget.ts';
+import type { ClientAddresses } from './client-address.ts';
+import type { KeyPair } from './key-pair.ts';
+import { createRoom, type Connection, type RoomLimits, type ServerRefusal } from './room.ts';
+import { TLS_RULES } from './tls.ts';
 
-/* Owns the connections of a server: answers in turn, draining, and limits. */
+/* Owns the servers of this program: their limits, answers in turn, and draining. */
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/**
- * Requests of a connection that wait for the previous answer; no client of ours sends any ahead.
- */
-const PIPELINED = 8;
+/** Limits of a server. Times are milliseconds. */
+export type ServerLimits = RoomLimits & {
+  /** Time for the head of a request, and for a TLS handshake. */
+  readonly head: number;
+  /** Time for a whole request with its body. */
+  readonly request: number;
+  /** Time between two requests. */
+  readonly idle: number;
+  /** Time for a client that takes no byte of its answer. */
+  readonly stalled: number;
+};
 
-/**
- * Answers the requests of a connection one after the other (RFC 9112 9.3.2 has them in order): an
- * answer made ahead takes memory until the client reads it. A connection with more requests than
- * may wait is closed.
- */
-export function answerInTurn(answer: Listener): Listener {
-  const queues = new WeakMap<Socket, Parameters<Listener>[]>();
-  const queueOf = (socket: Socket): Parameters<Listener>[] => {
-    const known = queues.get(socket);
-    if (known) return known;
-    const queue: Parameters<Listener>[] = [];
-    queues.set(socket, queue);
-    socket.once('close', () => {
-      for (const [, response] of queue.splice(0)) closeUnsent(response);
-    });
-    return queue;
-  };
-  return (request, response) => {
-    const { socket } = request;
-    const queue = queueOf(socket);
-    if (socket.destroyed || queue.length > PIPELINED) {
-      socket.destroy();
-      closeUnsent(response);
-      return;
-    }
-    response.once('close', () => {
-      queue.shift();
-      const [next] = queue;
-      if (next && !socket.destroyed) answer(...next);
-    });
-    queue.push([request, response]);
-    if (queue.length === 1) answer(request, response);
-  };
-}
+export type ServerOptions = {
+  readonly tls?: KeyPair | undefined;
+  readonly limits: ServerLimits;
+  readonly addresses: ClientAddresses;
+  /** Answers a request that is refused. */
+  readonly refuse: (response: ServerResponse, refusal: ServerRefusal) => void;
+};
 
-/**
- * Closes an answer whose connection ended before its turn, which Node.js does not do: code that
- * counts answers has to know.
- */
-function closeUnsent(response: ServerResponse): void {
-  if (response.socket === null) response.emit('close');
-}
-
-export type Drain = {
+export type LimitedServer = {
+  readonly server: Server | TlsServer;
   /**
    * Takes no more connections and requests, lets the requests that are being answered end, and
    * closes each connection after its answer. Resolves when no connection is left; when the signal
@@ -64,41 +42,111 @@ export type Drain = {
   readonly drain: (signal: AbortSignal) => Promise<void>;
 };
 
-/** Must be called before the server has its first request. */
-export function prepareDrain(server: Server): Drain {
-  const open = new Set<ServerResponse>();
+type Turn = { readonly request: IncomingMessage; readonly response: ServerResponse };
+
+/** A connection with its requests in their order: the first is being answered. */
+type Line = Connection & { readonly turns: Turn[]; refusal?: ServerRefusal | undefined };
+
+/**
+ * Requests of a connection that wait for the previous answer; no client of ours sends any ahead.
+ */
+const PIPELINED = 8;
+
+/** Refused connections that wait for the request whose answer says so, and milliseconds that they may. */
+const REFUSED = 64;
+const REFUSED_FOR = 2000;
+
+/**
+ * Creates a server, not listening yet, whose clients are bounded together and each: in connections, and in requests in
+ * flight behind a trusted proxy.
+ *
+ * The requests of a connection are answered one after the other (RFC 9112 9.3.2 has them in order): an answer made ahead
+ * takes memory until the client reads it. A connection with more requests than may wait is closed.
+ */
+export function createLimitedServer(answer: Listener, options: ServerOptions): LimitedServer {
+  const { limits, addresses, refuse } = options;
+  const lines = new Set<Line>();
+  const forwarded = limitForwarded(addresses, limits);
+  const server = createBareServer(options);
+  const room = createRoom(limits);
   let isDraining = false;
+  const begin = (line: Line): void => {
+    const [turn] = line.turns;
+    if (!turn || turn.request.socket.destroyed) return;
+    const { request, response } = turn;
+    room.begin(line, request);
+    const refusal = line.refusal ?? (line.owner === undefined ? forwarded(turn) : undefined);
+    response.once('close', () => {
+      room.finish(line);
+      line.turns.shift();
+      begin(line);
+      if (isDraining) setImmediate(closeIdle);
+    });
+    if (isDraining || refusal) response.shouldKeepAlive = false;
+    if (refusal) refuse(response, refusal);
+    else answer(request, response);
+  };
   const closeIdle = (): void => {
     server.closeIdleConnections();
   };
-  server.prependListener('request', (_: IncomingMessage, response: ServerResponse) => {
-    if (isDraining) response.shouldKeepAlive = false;
-    open.add(response);
-    response.once('close', () => {
-      open.delete(response);
-      if (isDraining) setImmediate(closeIdle);
-    });
-  });
-  return {
-    async drain(signal) {
-      isDraining = true;
-      for (const response of open) {
-        if (!response.headersSent) response.shouldKeepAlive = false;
-      }
-      try {
-        await waitFor<undefined>(signal, (resolve) => {
-          server.close(() => {
-            resolve(undefined);
-          });
-        });
-      } catch (error) {
-        const cut = [...open].filter(({ socket }) => socket).map(whenClosed);
-        server.closeAllConnections();
-        await Promise.all(cut); // the source of the answers is closed after them
-        throw error;
-      }
+  const find = watchConnections(server, {
+    enter(socket) {
+      const line: Line = {
+        socket,
+        owner: addresses.ofConnection(socket),
+        turns: [],
+        taken: 0,
+        at: 0,
+      };
+      line.refusal = room.enter(line);
+      lines.add(line);
+      return line;
     },
+    leave(line) {
+      lines.delete(line);
+      room.leave(line);
+      line.turns.splice(0);
+    },
+  });
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const line = find(request.socket);
+    if (!line || line.turns.length > PIPELINED) {
+      request.socket.destroy();
+      return;
+    }
+    line.turns.push({ request, response });
+    if (line.turns.length === 1) begin(line);
+  });
+  const drain = async (signal: AbortSignal): Promise<void> => {
+    isDraining = true;
+    await endConnections(server, lines, signal);
   };
+  return { server, drain };
+}
+
+/** Ends each connection after its answer; when the signal is aborted, all of them. @throws the signal's reason */
+async function endConnections(
+  server: Server | TlsServer,
+  lines: ReadonlySet<Line>,
+  signal: AbortSignal,
+): Promise<void> {
+  const listOpen = (): readonly ServerResponse[] =>
+    [...lines].flatMap(({ turns: [turn] }) => turn?.response ?? []);
+  for (const response of listOpen()) {
+    if (!response.headersSent) response.shouldKeepAlive = false;
+  }
+  try {
+    await waitFor<undefined>(signal, (resolve) => {
+      server.close(() => {
+        resolve(undefined);
+      });
+    });
+  } catch (error) {
+    const cut = listOpen().map(whenClosed);
+    server.closeAllConnections();
+    await Promise.all(cut); // the source of the answers is closed after them
+    throw error;
+  }
 }
 
 const whenClosed = (response: ServerResponse): Promise<void> =>
@@ -108,156 +156,87 @@ const whenClosed = (response: ServerResponse): Promise<void> =>
     });
   });
 
-/** A connection in use, in the state of the last look. */
-type Busy = { readonly request: IncomingMessage; readonly taken: number; readonly at: number };
-
 /**
- * If there are too many connections, one makes room: the connection that has been without a
- * request for longest, else one whose client has taken or sent nothing for `slow` milliseconds. If
- * there is no such connection, the new one is closed.
+ * Watches connections come and go. A refused one may stay for a while, for its answer; with too many of them, it is closed
+ * at once.
+ *
+ * @returns the line of a socket; with TLS, of the socket above it
  */
-export function boundConnections(
+function watchConnections(
   server: Server | TlsServer,
-  { connections: most, slow }: { readonly connections: number; readonly slow: number },
-): void {
-  const open = new Set<Socket>();
-  const idle = new Set<Socket>();
-  const busy = new Map<Socket, Busy>();
-  const findStalled = createFinder(busy, slow);
-  const forget = (socket: Socket): void => {
-    open.delete(socket);
-    idle.delete(socket);
-    busy.delete(socket);
-  };
-  server.on('addContext' in server ? 'secureConnection' : 'connection', (socket: Socket) => {
-    if (open.size >= most) {
-      const [loser = findStalled() ?? socket] = idle;
-      forget(loser);
-      loser.destroy();
-    }
-    if (socket.destroyed) return;
-    open.add(socket);
-    idle.add(socket);
-    socket.once('close', () => {
-      forget(socket);
-    });
-  });
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const { socket } = request;
-    if (!open.has(socket)) return;
-    idle.delete(socket);
-    busy.set(socket, { request, taken: countTaken(socket), at: performance.now() });
-    response.once('close', () => {
-      if (busy.get(socket)?.request !== request) return; // another one waits
-      busy.delete(socket);
-      idle.add(socket);
-    });
-  });
-}
-
-/** Bytes that the kernel has; bytes of a write in progress are not counted. */
-const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
-
-/** Milliseconds between two looks at all connections. */
-const LOOK_EVERY = 1000;
-
-function createFinder(busy: Map<Socket, Busy>, slow: number): () => Socket | undefined {
-  let lookedAt = -Infinity;
-  let stalled: Socket[] = [];
-  const isWaiting = (socket: Socket): boolean =>
-    socket.writableLength > 0 || busy.get(socket)?.request.complete === false;
-  const look = (now: number): void => {
-    for (const [socket, { request, taken }] of busy) {
-      if (isWaiting(socket) && countTaken(socket) === taken) continue;
-      busy.set(socket, { request, taken: countTaken(socket), at: now });
-    }
-    stalled = [...busy].filter(([, { at }]) => now - at >= slow).map(([socket]) => socket);
-  };
-  return () => {
-    const now = performance.now();
-    if (now - lookedAt >= Math.min(slow, LOOK_EVERY)) {
-      lookedAt = now;
-      look(now);
-    }
-    return stalled.splice(0).find((socket, i, all) => {
-      const isOne = isWaiting(socket) && countTaken(socket) === busy.get(socket)?.taken;
-      if (isOne) stalled = all.slice(i + 1);
-      return isOne;
-    });
-  };
-}
-
-/** Limits for all clients of a server together. Times are milliseconds. */
-export type ConnectionLimits = {
-  readonly connections: number;
-  /** A connection that took nothing for this long may be closed in favour of a new one. */
-  readonly stalled: number;
-  /** A connection that has been idle for this long is closed. */
-  readonly idle: number;
-  /** Time for the head of a request, and for a TLS handshake. */
-  readonly head: number;
-};
-
-/** With a piece of 128 KiB for each connection, and as much again in TLS, some 32 MiB. */
-export const CONNECTION_LIMITS: ConnectionLimits = {
-  connections: 128,
-  stalled: 1000,
-  idle: 30_000,
-  head: 10_000,
-};
-
-/** Must be called for every piece that a client took. */
-export type NoteProgress = (socket: Socket) => void;
-
-type Connection = { readonly socket: Socket; readonly movedAt: number };
-
-/**
- * Closes idle connections. When a new connection would be too many, the one that has been idle
- * longest is closed; if all are in use, the new one is closed.
- */
-export function limitConnections(
-  server: Server | TlsServer,
-  limits: ConnectionLimits,
-): NoteProgress {
-  // In order of their last progress: a Map keeps the order of insertion.
-  const open = new Map<string, Connection>();
-  server.setTimeout(limits.idle);
-  server.keepAliveTimeout = limits.idle;
-  server.headersTimeout = limits.head;
-  server.requestTimeout = limits.head;
-  server.on('connection', (socket: Socket) => {
-    const key = keyOf(socket);
-    if (open.size >= limits.connections && !closeStalled(open, limits.stalled)) {
-      socket.destroy();
+  {
+    enter,
+    leave,
+  }: { readonly enter: (socket: Socket) => Line; readonly leave: (line: Line) => void },
+): (socket: Socket) => Line | undefined {
+  const known = new WeakMap<Socket, Line>();
+  const byPeer = new Map<string, Line>();
+  let refused = 0;
+  const close = (line: Line): void => {
+    if (refused >= REFUSED) {
+      line.socket.destroy();
       return;
     }
-    open.set(key, { socket, movedAt: performance.now() });
-    socket.once('close', () => {
-      if (open.get(key)?.socket === socket) open.delete(key);
+    refused += 1;
+    const timer = startTimer(REFUSED_FOR, () => line.socket.destroy());
+    timer.unref();
+    line.socket.once('close', () => {
+      refused -= 1;
+      timer.stop();
     });
-  });
-  return (socket) => {
-    const key = keyOf(socket);
-    const connection = open.get(key);
-    if (!connection) return;
-    open.delete(key);
-    open.set(key, { ...connection, movedAt: performance.now() });
   };
+  server.on('connection', (socket: Socket) => {
+    const line = enter(socket);
+    const peer = peerOf(socket);
+    known.set(socket, line);
+    byPeer.set(peer, line);
+    socket.once('close', () => {
+      if (byPeer.get(peer) === line) byPeer.delete(peer);
+      leave(line);
+    });
+    if (line.refusal) close(line);
+  });
+  server.on('secureConnection', (socket: Socket) => {
+    const line = byPeer.get(peerOf(socket));
+    if (line) known.set(socket, line);
+  });
+  return (socket) => known.get(socket);
 }
 
-/** The connection below TLS and the one above it have the same key. */
-const keyOf = ({ remoteAddress = '', remotePort = 0 }: Socket): string =>
+const peerOf = ({ remoteAddress = '', remotePort = 0 }: Socket): string =>
   `${remoteAddress} ${remotePort}`;
 
-function closeStalled(open: Map<string, Connection>, stalled: number): boolean {
-  const [oldest] = open;
-  if (!oldest) return false;
-  const [key, { socket, movedAt }] = oldest;
-  if (performance.now() - movedAt < stalled) return false;
-  open.delete(key);
-  socket.destroy();
-  return true;
+/** Counts requests that a trusted proxy hands on until they are answered, as connections are counted elsewhere. */
+function limitForwarded(
+  addresses: ClientAddresses,
+  { each }: ServerLimits,
+): (turn: Turn) => ServerRefusal | undefined {
+  const inFlight = createBudget({ each, all: Infinity });
+  return ({ request, response }) => {
+    const owner = addresses.ofRequest(request);
+    if (inFlight.take(owner, 1) !== 'taken') {
+      return { status: 429, message: `${each} requests of this address are being answered` };
+    }
+    response.once('close', () => {
+      inFlight.give(owner, 1);
+    });
+    return undefined;
+  };
 }
 
 /** Options of servers that NODE_OPTIONS cannot change: requests are parsed strictly. */
-export const HTTP_RULES = { insecureHTTPParser: false } as const;
+const HTTP_RULES = { insecureHTTPParser: false } as const;
+
+function createBareServer({ tls, limits }: ServerOptions): Server | TlsServer {
+  const rules = { ...HTTP_RULES, connectionsCheckingInterval: Math.min(1000, limits.head) };
+  const server =
+    tls === undefined
+      ? createServer(rules)
+      : createTlsServer({ ...tls, ...TLS_RULES, ...rules, handshakeTimeout: limits.head });
+  // A client must not wait forever for its answer, nor hold the memory of an answer that it does not take.
+  server.headersTimeout = limits.head;
+  server.requestTimeout = limits.request;
+  server.keepAliveTimeout = limits.idle;
+  server.setTimeout(limits.stalled);
+  return server;
+}

@@ -65,15 +65,36 @@ function checkName(host: string, certificate: PeerCertificate): Error | undefine
   });
 }
 
-/** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
 function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
-  const system = variableOf(env, 'SSL_CERT_FILE') ?? SYSTEM_ROOTS.find((path) => existsSync(path));
-  return [system, variableOf(env, 'NODE_EXTRA_CA_CERTS')]
-    .filter((path): path is string => path !== undefined)
-    .map((path) => {
-      const rules = { domain: 'ca-bundle' };
-      return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));
-    });
+  const found = SYSTEM_ROOTS.find((path) => existsSync(path));
+  const named = ROOTS_VARIABLES.map((name) => readRootsOf(env, name)?.bytes);
+  const [system = found === undefined ? undefined : readRootsFile(found), further] = named;
+  return [system, further]
+    .filter((bytes) => bytes !== undefined)
+    .map((bytes) => bytes.toString('latin1'));
+}
+
+/** The first names a file in place of that of the system, the second one besides it. */
+export const ROOTS_VARIABLES = ['SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS'] as const;
+
+/**
+ * The file of roots that a variable names.
+ *
+ * @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large`
+ */
+export function readRootsOf(
+  env: NodeJS.ProcessEnv,
+  name: (typeof ROOTS_VARIABLES)[number],
+): { readonly path: string; readonly bytes: Buffer } | undefined {
+  const path = variableOf(env, name);
+  return path === undefined
+    ? undefined
+    : { path, bytes: readRootsFile(path, `correct or unset ${name}`) };
+}
+
+function readRootsFile(path: string, hint?: string): Buffer {
+  const rules = { domain: 'ca-bundle', ...withoutUndefined({ hint }) };
+  return readListed(path, rules, () => readInputFile(path, rules));
 }
 
 /**

@@ -115,8 +115,14 @@ export function redactUrl(url: URL | string): string {
   const copy = new URL(url);
   copy.username = '';
   copy.password = '';
-  for (const name of new Set(copy.searchParams.keys())) {
-    if (SECRET_QUERY.test(name)) copy.searchParams.set(name, MASK);
+  const parameters = [...copy.searchParams];
+  // Written once: each change of `searchParams` writes the whole address again.
+  if (parameters.some(([name]) => SECRET_QUERY.test(name))) {
+    const masked = parameters.map(([name, value]): [string, string] => [
+      name,
+      SECRET_QUERY.test(name) ? MASK : value,
+    ]);
+    copy.search = new URLSearchParams(masked).toString();
   }
   return copy.href.replaceAll(encodeURIComponent(MASK), MASK);
 }
@@ -265,8 +271,11 @@ function maskRuns(text: string, form: string): string {
 const USER_INFO =
   /(?<![A-Za-z0-9+.-])((?!https?:)[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\/)(?!USER:PASSWORD@)(?:[^\s/?#"'<>]{0,1000}@|[^\s/?#:"'<>]{1,200}:(?!\d*[/?#])[^\s@"'<>]{0,1000}@)/g;
 
-/** The form of an address in a message: `http://USER:PASSWORD@HOST:PORT`. */
-const OWN_FORM = /^https?:\/\/(?:USER:PASSWORD@)?[A-Z]+(?::[A-Z]+)?[/A-Z]*[;:,.!?)\]]*$/;
+/**
+ * The form of an address in a message: `http://USER:PASSWORD@HOST:PORT`. Each letter can belong to one
+ * part only, so that a long address takes time in proportion to its length.
+ */
+const OWN_FORM = /^https?:\/\/(?:USER:PASSWORD@)?[A-Z]+(?::[A-Z]+)?(?:\/[/A-Z]*)?[;:,.!?)\]]*$/;
 
 /**
  * A text without the secrets that were read, and with every URL without user info and with the
@@ -276,7 +285,9 @@ export function redact(text: string): string {
   const plain = redactValues(text).replaceAll(USER_INFO, '$1');
   return plain.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
     if (OWN_FORM.test(match)) return match;
-    const end = /(?<![;:,.!?)\]])[;:,.!?)\]]+$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
+    const marks = /(?<![;:,.!?)\]])[;:,.!?)\]]+$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
+    const isMasked = match.slice(0, match.length - marks.length + 1).endsWith(MASK);
+    const end = isMasked ? marks.slice(1) : marks;
     const url = match.slice(0, match.length - end.length);
     try {
       const redacted = redactUrl(url);

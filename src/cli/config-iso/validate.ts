@@ -7,6 +7,7 @@ import {
   formatProblem,
   type FileProblem,
   DifferenceError,
+  ToolError,
 } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { toPrintable } from '../../base/text/words.ts';
@@ -37,18 +38,32 @@ export function registerConfigIsoValidate(parent: Command, host: CliHost): void 
     .addOption(createStrictOption())
     .addHelpText('after', '\nExample:\n  $ sealift config-iso validate sites.zip')
     .action(async (sites: string, options: SitesOptions & { readonly strict: boolean }) => {
-      const found = await run(sites, options, host);
+      const { isUnseen, ...found } = await run(sites, options, host);
       const verdict = options.strict ? hardenVerdict(found) : found;
       const { findings } = verdict;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...verdict.sites]);
       await writeFormatted({ host, ...options }, verdict, formatVerdict);
       const hint = 'fix the problems above';
       refuseFailed(verdict, { of: verdict.good, what: 'have problems', hint });
+      if (options.strict && isUnseen) throw refuseUnseen();
     });
 }
 
+const refuseUnseen = (): ToolError =>
+  new ToolError(
+    'tool.missing',
+    'nmstatectl is not installed: nmstate checked no network configuration',
+    {
+      expected: 'every check that nodes make, as --strict asks',
+      found: 'no nmstatectl in PATH',
+      hint: 'install nmstate, or leave --strict out',
+    },
+  );
+
+type Verdict = Omit<SitesVerdict, 'isUnseen'>;
+
 /** Makes every finding an error. */
-function hardenVerdict({ good, failed, sites, findings }: SitesVerdict): SitesVerdict {
+function hardenVerdict({ good, failed, sites, findings }: Verdict): Verdict {
   const bad = new Set([...failed, ...sites.map(({ name }) => name)]);
   return {
     good: good + failed.length - bad.size,
@@ -88,7 +103,7 @@ export function refuseFailed(
   throw new ConfigError('config-iso.sites', message, { hint: failure.hint });
 }
 
-const formatVerdict = ({ good, failed }: SitesVerdict): string =>
+const formatVerdict = ({ good, failed }: Verdict): string =>
   failed.length === 0
     ? `${countSites(good)} valid\n`
     : `${countSites(good)} valid, ${failed.length} not\n`;

@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { readInputFile } from '../../base/disk/files.ts';
 import { UsageError } from '../../base/errors.ts';
 import { isCutOff } from '../../base/http/address.ts';
+import type { KeyPair } from '../../base/http/key-pair.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/words.ts';
@@ -24,11 +25,12 @@ import {
   openTls,
   type WatchedTls,
 } from './listen.ts';
+import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
 import { createServiceLog, type ServeLog } from './service-log.ts';
 import { readSecret, warnOfSecrets } from './token.ts';
 import { requireTrustedFile } from './trusted-file.ts';
 
-type ServeOptions = {
+type ServeOptions = LimitOptions & {
   readonly listen: Address;
   /** For images without TLS, beside the one with TLS. */
   readonly listenHttp?: Address;
@@ -52,7 +54,7 @@ type ServeOptions = {
 
 /** Registers `sealift serve`, which runs until it is interrupted. */
 export function registerServe(program: Command, host: CliHost): void {
-  program
+  const command = program
     .command('serve')
     .description('serve ISOs with values of customers, with the interface of assisted-service')
     .addOption(
@@ -104,7 +106,8 @@ export function registerServe(program: Command, host: CliHost): void {
       [],
     )
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
-    .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'))
+    .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
+  addLimitOptions(command)
     .addOption(createLogFormatOption())
     .addHelpText('after', HELP)
     .action((options: ServeOptions) => serve(options, host));
@@ -158,6 +161,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const { openService } = await import('../../service/service.ts');
   const { database, publicUrl, urlLifetime } = options;
   warnOfSecrets(options, host, log.warn);
+  const addresses = readAddresses(options);
   const closing = new AbortController(); // aborted after the last download
   const ports: { http?: number } = {};
   const service = await openService({
@@ -168,6 +172,13 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     ports,
     isLocal: options.auth === 'none' && isLoopback(options.listen.host),
     urlLifetime,
+    addresses,
+    budgets: {
+      tenant: options.limitTenant,
+      rate: options.limitCalls,
+      bodies: options.limitBodies,
+      bodiesEach: options.limitBodiesEach,
+    },
     requiredRegistries: options.requireRegistry,
     now: host.now,
     stores: options.store,
@@ -199,9 +210,15 @@ async function run(
   app: App,
   { options, host, log, ports, pair: tls, watch }: Running,
 ): Promise<void> {
-  const { createServiceServer } = await import('../../service/app.ts');
-  const main = createServiceServer(app, withoutUndefined({ tls }));
-  const plain = options.listenHttp && createServiceServer(app, {});
+  const { createServiceServer } = await import('../../service/server.ts');
+  const create = (pair: KeyPair | undefined) =>
+    createServiceServer(app, {
+      addresses: readAddresses(options),
+      limits: { connections: options.limitConnections, each: options.limitAddress },
+      ...withoutUndefined({ tls: pair }),
+    });
+  const main = create(tls);
+  const plain = options.listenHttp && create(undefined);
   const all = plain ? [main, plain] : [main];
   const shown = [await open(main.server, options.listen, host)];
   if (options.listenHttp && plain) {

@@ -1,3 +1,5 @@
+import { createBudget, type Budget } from '../../base/decode/limits.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { findRepeated, groupBy } from '../../base/lists.ts';
 import { appendSuggestion } from '../../base/text/words.ts';
 import { malformedCatalog } from '../../shape/go-json.ts';
@@ -20,13 +22,13 @@ import type { FilterReport } from './report.ts';
  */
 export function checkCatalog(catalog: Catalog): readonly string[] {
   const channels = groupBy(catalog.channels, (channel) => channel.package);
-  const bundles = groupBy(catalog.bundles, (bundle) => bundle.package);
+  const versions = indexVersions(catalog.bundles);
   return [
     ...describeRepeated(catalog.packages.map(({ name }) => `package "${name}"`)),
     ...describeRepeated(catalog.channels.map((channel) => describe(channel, 'channel'))),
     ...describeRepeated(catalog.bundles.map((bundle) => describe(bundle, 'bundle'))),
     ...catalog.packages.flatMap((item) => checkPackage(item, channels.get(item.name) ?? [])),
-    ...catalog.channels.flatMap((channel) => checkChannel(channel, bundles.get(channel.package))),
+    ...catalog.channels.flatMap((channel) => checkChannel(channel, versions.get(channel.package))),
     ...catalog.bundles.flatMap(checkBundle),
     ...checkOwners(catalog),
     ...checkOrphans(catalog),
@@ -52,12 +54,19 @@ function checkPackage(item: CatalogPackage, channels: readonly CatalogChannel[])
     : [`${where} has no channel "${item.defaultChannel}", which is its default channel`];
 }
 
-function checkChannel(
-  channel: CatalogChannel,
-  bundles: readonly CatalogBundle[] = [],
-): readonly string[] {
+type Versions = ReadonlyMap<string, string | undefined>;
+
+/** Versions by package and name, read once for all channels. */
+const indexVersions = (bundles: readonly CatalogBundle[]): ReadonlyMap<string, Versions> =>
+  new Map(
+    [...groupBy(bundles, (bundle) => bundle.package)].map(([owner, own]) => [
+      owner,
+      new Map(own.map(({ name, version }) => [name, version])),
+    ]),
+  );
+
+function checkChannel(channel: CatalogChannel, known: Versions = new Map()): readonly string[] {
   const where = describe(channel, 'channel');
-  const known = new Map(bundles.map((bundle) => [bundle.name, bundle.version]));
   const names = new Set(channel.entries.map(({ name }) => name));
   const versions = [...names]
     .map((name) => known.get(name))
@@ -137,7 +146,7 @@ type LeaveOutOptions = {
  * @throws ConfigError `catalog.malformed` if documents of a selected package are malformed
  */
 export function leaveOutBundles(catalog: Catalog, options: LeaveOutOptions): Catalog {
-  const { selection, report } = options;
+  const { selection, report, name } = options;
   const skipped = new Map(
     selection.packages.map(({ name, skipBundles = [] }) => [name, new Set(skipBundles)]),
   );
@@ -153,13 +162,14 @@ export function leaveOutBundles(catalog: Catalog, options: LeaveOutOptions): Cat
   }
   if (left.size === 0) return catalog;
   const versions = new Map(catalog.bundles.map(({ name, version }) => [name, version ?? '']));
+  const effort = createRemovalBudget(name);
   const isLeft = (owner: string, name: string): boolean => left.get(owner)?.has(name) === true;
   return {
     ...catalog,
     channels: catalog.channels.flatMap((channel) => {
       const names = left.get(channel.package) ?? new Set<string>();
       const warn = skipped.has(channel.package) ? report.addWarning : () => undefined;
-      return removeEntries(channel, names, { versions, warn });
+      return removeEntries(channel, names, { versions, warn, effort });
     }),
     bundles: catalog.bundles.filter((bundle) => !isLeft(bundle.package, bundle.name)),
     malformed: [],
@@ -215,6 +225,20 @@ function describeIgnored(owner: string, documents: readonly MalformedDocument[])
   return `package "${owner}" is not selected; ignored ${count} of it that cannot be read: ${first ?? ''}`;
 }
 
+/** Each bundle that is left out costs as much as its channel has entries and names that they skip. */
+const createRemovalBudget = (name: string): Budget<'steps'> =>
+  createBudget(
+    { steps: 2_000_000 }, // about half a second
+    () =>
+      new ConfigError(
+        'catalog.malformed',
+        `catalog ${name} has too many bundles that are left out`,
+        {
+          hint: 'skip fewer bundles, or use a catalog with fewer malformed ones',
+        },
+      ),
+  );
+
 /** Removes entries from a channel; empty if no entry is left. */
 function removeEntries(
   channel: CatalogChannel,
@@ -222,14 +246,18 @@ function removeEntries(
   {
     versions,
     warn,
+    effort,
   }: {
     readonly versions: ReadonlyMap<string, string>;
     readonly warn: (warning: string) => void;
+    readonly effort: Budget<'steps'>;
   },
 ): readonly CatalogChannel[] {
   const where = `package "${channel.package}" channel "${channel.name}"`;
   let { entries } = channel;
-  for (const name of [...names].sort()) {
+  const listed = new Set(entries.map(({ name }) => name));
+  for (const name of [...names].filter((one) => listed.has(one)).sort()) {
+    for (const { skips = [] } of entries) effort.take('steps', 1 + skips.length);
     const removed = removeEntry(entries, name, versions);
     if (removed === undefined) continue;
     entries = removed.entries;

@@ -20,9 +20,18 @@ import {
   readSpecificVersion,
 } from './report.ts';
 
+/** Versions of the bundles of a package, read once for all its channels. */
+type PackageVersions = {
+  /** By name, of bundles that are in a selected channel: others could not be installed. */
+  readonly known: ReadonlyMap<string, string>;
+  /** The bundles of a version, as `findMatches` lists them. */
+  readonly match: (specific: string) => readonly CatalogBundle[];
+};
+
 export type ChannelFilter = PackageFilter & {
   /** The package with the channels that are selected, before any is filtered. */
   readonly parts: PackageParts;
+  readonly versions: PackageVersions;
   readonly isDefault: boolean;
 };
 
@@ -92,8 +101,7 @@ function keepRange(
   if (specific !== undefined) return keepVersion(channel, { ...filter, specific });
   const graph = readGraph(channel, filter);
   if (graph === undefined) return undefined;
-  const versions = indexVersions(filter.parts);
-  const selected = filterByRange(graph, { range: filter.range, versions });
+  const selected = filterByRange(graph, { range: filter.range, versions: filter.versions.known });
   for (const warning of selected.warnings)
     filter.report.addWarning(`${locate(channel)}: ${warning}`);
   return selected.names;
@@ -109,14 +117,22 @@ function readGraph(channel: CatalogChannel, { report }: ChannelFilter): ChannelG
   }
 }
 
-/** Versions of bundles that are in a selected channel: others could not be installed. */
-function indexVersions({ channels, bundles }: PackageParts): ReadonlyMap<string, string> {
+/** @param channels those that are selected, before any is filtered */
+export function readVersions({ channels, bundles }: PackageParts): PackageVersions {
   const entries = new Set(channels.flatMap((channel) => channel.entries.map(({ name }) => name)));
-  return new Map(
-    bundles
-      .filter(({ name }) => entries.has(name))
-      .flatMap(({ name, version }) => (version === undefined ? [] : [[name, version]])),
-  );
+  const matched = new Map<string, readonly CatalogBundle[]>();
+  return {
+    known: new Map(
+      bundles
+        .filter(({ name }) => entries.has(name))
+        .flatMap(({ name, version }) => (version === undefined ? [] : [[name, version]])),
+    ),
+    match(specific) {
+      const matches = matched.get(specific) ?? findMatches(bundles, specific);
+      matched.set(specific, matches);
+      return matches;
+    },
+  };
 }
 
 /** Keeps one version: build metadata does not count, so rebuilds of a version match as well. */
@@ -124,8 +140,8 @@ function keepVersion(
   channel: CatalogChannel,
   filter: RangeOfChannel & { readonly specific: string },
 ): ReadonlySet<string> | undefined {
-  const { parts, report, specific } = filter;
-  const matches = findMatches(parts.bundles, specific);
+  const { parts, versions, report, specific } = filter;
+  const matches = versions.match(specific);
   if (matches.length === 0) {
     const text = `error finding specific bundle: specific version ${specific} not found in bundles`;
     report.addProblem(
@@ -177,15 +193,16 @@ function reportEmpty(
   channel: CatalogChannel,
   { isDefault, bounds, range, parts, report }: RangeOfChannel,
 ): void {
+  if (!isDefault) {
+    report.addWarning(`${locate(channel)} has nothing in version range "${range}" and is left out`);
+    return;
+  }
   const names = new Set(channel.entries.map(({ name }) => name));
   const bundles = parts.bundles.filter(({ name }) => names.has(name));
-  if (isDefault)
-    report.addProblem(
-      `${locate(channel)} has version range "${range}" that results in an empty channel`,
-      adviseVersions(bounds, bundles) ?? 'widen minVersion and maxVersion',
-    );
-  else
-    report.addWarning(`${locate(channel)} has nothing in version range "${range}" and is left out`);
+  report.addProblem(
+    `${locate(channel)} has version range "${range}" that results in an empty channel`,
+    adviseVersions(bounds, bundles) ?? 'widen minVersion and maxVersion',
+  );
 }
 
 function locate(channel: CatalogChannel): string {

@@ -3,7 +3,7 @@ import { appendSuggestion, suggestName } from '../../base/text/words.ts';
 import type { CatalogChannel, CatalogPackage, CatalogBundle } from '../catalog.ts';
 import type { PackageSelection } from '../source.ts';
 import { parseBundleVersion } from '../version.ts';
-import { findMatches, filterChannel } from './filter-channel.ts';
+import { findMatches, filterChannel, readVersions } from './filter-channel.ts';
 import {
   type FilterReport,
   type PackageParts,
@@ -22,11 +22,13 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
   const packages = chooseDefaults(selectedParts, selected, report);
   if (packages === undefined) return parts;
   const before = report.countProblems();
+  const versions = readVersions(selectedParts);
   const filtered = channels
     .map((channel) =>
       filterChannel(channel, {
         ...filter,
         parts: selectedParts,
+        versions,
         isDefault: packages.some(({ defaultChannel }) => defaultChannel === channel.name),
       }),
     )

@@ -29,8 +29,11 @@ export type ParsedDocument = {
 /** A document, or the problem with it. */
 export type ParseResult = ParsedDocument | { readonly problem: string };
 
-/** Depth limit of Go's encoding/json, and therefore of the tools of the cluster. */
-const MAX_DEPTH = 10_000;
+/**
+ * Levels of arrays and objects. Go's encoding/json reads ten times as many, and a bundle with all its
+ * manifests has some dozens: writing a value again takes stack for each.
+ */
+const MAX_DEPTH = 1000;
 
 /** Limit of parsed values, a few hundred megabytes; a bundle with all its manifests has thousands. */
 const MAX_VALUES = 1_000_000;

@@ -242,8 +242,13 @@ async function listDirectory(
 }
 
 async function readRules(walk: Walk, path: readonly string[]): Promise<readonly IgnoreRule[]> {
-  return parseIgnoreFile(await readFile(join(walk.directory, ...path, IGNORE_FILE), 'utf8'), path);
+  const file = join(walk.directory, ...path, IGNORE_FILE);
+  walk.effort.take('steps', STEPS_OF_BYTE * (await stat(file)).size); // before it is read
+  return parseIgnoreFile(await readFile(file, 'utf8'), path);
 }
+
+/** A byte of an ignore file takes about a hundred bytes of memory. */
+const STEPS_OF_BYTE = 20;
 
 async function examine(
   { directory, root }: Walk,

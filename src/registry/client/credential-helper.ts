@@ -100,12 +100,16 @@ export async function askHelper(
   }
 }
 
+/** Members of a helper's answer, and of the files that helpers keep; also in JSON that is quoted in JSON. */
+const ANSWERS = [
+  /"(?:secret|username|password|auth|\w*token)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
+  /(?:secret|username|password|auth|token)\\+"\s*:\s*\\+"([^"\\]+)/gi,
+];
+
 /** Errors quote the output of a helper that fails: an answer in it is redacted. */
 function rememberAnswers(output: string): void {
-  for (const [, value = ''] of output.matchAll(
-    /"(?:Secret|Username)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
-  )) {
-    rememberSecret(value);
+  for (const pattern of ANSWERS) {
+    for (const [, value = ''] of output.matchAll(pattern)) rememberSecret(value);
   }
 }
 

@@ -1,4 +1,3 @@
-import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import {
   isOutOfRange,
   judgeOutOfRange,
@@ -9,20 +8,14 @@ import {
 } from '../../base/download/range-forms.ts';
 import type { OpenBytes, OpenOptions } from '../../base/download/sources.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import { readSmallBody, headerOf, readText } from '../../base/http/body.ts';
+import { headerOf, readText } from '../../base/http/body.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import type { BlobSource, Content } from '../../base/store/blob-source.ts';
-import {
-  type Descriptor,
-  MAX_MANIFEST_SIZE,
-  MEDIA_TYPE,
-  mediaTypeOf,
-  parseStored,
-  type StoredManifest,
-} from '../manifest.ts';
+import { type Descriptor, MEDIA_TYPE, type StoredManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { explainAnswer } from './answer.ts';
+import { takeHead, takeManifest, WRONG_DIGEST } from './manifest-answer.ts';
 import type { Ask, Requester } from './requester.ts';
 import type { TransportResponse, Endpoint } from './transport.ts';
 
@@ -62,13 +55,11 @@ export async function fetchManifest(
   }
 }
 
-const WRONG_DIGEST = 'manifest.digest-mismatch';
-
 function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | undefined> {
   return requester(askFor(asked, 'GET'), async (response) => {
     if (response.status === 404) return drain(response);
     await checkOk(response, asked);
-    return readManifest(response, asked.reference);
+    return takeManifest(response, asked.reference);
   });
 }
 
@@ -97,7 +88,7 @@ async function askHead(requester: Requester, asked: Asked): Promise<Descriptor |
       { ...askFor(asked, 'HEAD'), isOnce: true },
       async ({ status, headers, body }) => {
         await readText(body);
-        return status === 200 ? readHead(headers) : undefined;
+        return status === 200 ? takeHead(headers) : undefined;
       },
     );
   } catch (error) {
@@ -120,7 +111,7 @@ export async function fetchReferrers(
     { ...askFor(asked, 'GET'), path: `referrers/${digest}` },
     async (response) => {
       if (response.status !== 200) return drain(response);
-      return readManifest(response, { registry, repository });
+      return takeManifest(response, { registry, repository });
     },
   );
   const tag = digest.replace(':', '-');
@@ -153,50 +144,6 @@ async function checkOk(response: TransportResponse, { reference }: Asked): Promi
   const text = await readText(body);
   const about = `GET manifest ${formatReference(reference)}`;
   throw explainAnswer(reference.registry, { status, headers, text, about }, Date.now());
-}
-
-async function readManifest(
-  { headers, body }: TransportResponse,
-  reference: Reference,
-): Promise<StoredManifest> {
-  const bytes = await readSmallBody(body, MAX_MANIFEST_SIZE);
-  if (!bytes) {
-    throw new IntegrityError(
-      'manifest.too-large',
-      `manifest ${formatReference(reference)} has more than ${MAX_MANIFEST_SIZE} bytes`,
-      { expected: `at most ${MAX_MANIFEST_SIZE} bytes`, found: 'more' },
-    );
-  }
-  const digest = digestOf(bytes);
-  checkDigest(reference, reference.digest ?? announcedDigest(headers), digest);
-  return parseStored(bytes, digest, headerOf(headers, 'content-type'));
-}
-
-function checkDigest(reference: Reference, expected: Digest | undefined, found: Digest): void {
-  if (expected === undefined || expected === found) return;
-  throw new IntegrityError(
-    WRONG_DIGEST,
-    `manifest ${formatReference(reference)} should be ${expected}, but is ${found}`,
-    { expected, found },
-  );
-}
-
-type Headers = TransportResponse['headers'];
-
-/** Undefined if the registry sends none, or one of another algorithm. */
-function announcedDigest(headers: Headers): Digest | undefined {
-  const text = headerOf(headers, 'docker-content-digest')?.trim();
-  return text !== undefined && isDigest(text) ? text : undefined;
-}
-
-function readHead(headers: Headers): Descriptor | undefined {
-  const digest = announcedDigest(headers);
-  const mediaType = mediaTypeOf(headerOf(headers, 'content-type'));
-  const size = Number(headerOf(headers, 'content-length') ?? NaN);
-  if (!digest || mediaType === undefined || !Number.isSafeInteger(size) || size <= 0) {
-    return undefined;
-  }
-  return { mediaType, digest, size };
 }
 
 /** The error for a 404. */

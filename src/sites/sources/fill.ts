@@ -266,7 +266,7 @@ function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
  */
 async function readTable(path: string, signal: AbortSignal): Promise<Table> {
   const text = decodeTable(path, await readBytes(path, signal));
-  if (/\.tsv$/i.test(path)) return readCsvTable(text, '\t');
+  if (/\.tsv$/i.test(path)) return readCsvTable(text, { separator: '\t' });
   return /\.csv$/i.test(path) ? readCsvTable(text) : readYamlTable(text);
 }
 

@@ -84,6 +84,8 @@ export type Survey = {
   /** Findings that belong to no site. */
   readonly findings: readonly FileProblem[];
   readonly reader: SiteReader;
+  /** True if nmstatectl was missing to check a network configuration. */
+  readonly isUnseen: boolean;
 };
 
 /** Number of sites whose files are read ahead; checking them is what takes long. */
@@ -109,7 +111,8 @@ export async function surveySites(
     atOnce: AT_ONCE,
   });
   const all = [...checked.values()];
-  if (all.some(({ isUnseen }) => isUnseen)) tools.emit({ type: 'warning', message: UNSEEN });
+  const isUnseen = all.some((site) => site.isUnseen === true);
+  if (isUnseen) tools.emit({ type: 'warning', message: UNSEEN });
   const facts = all.flatMap((site) => site.facts ?? []);
   const found = new Map<string, FileProblem[]>(list.names.map((name) => [name, []]));
   const add = (name: string, findings: Iterable<FileProblem>): void => {
@@ -126,7 +129,7 @@ export async function surveySites(
     const { inputs } = checked.get(name) ?? {};
     return { name, findings, ...withoutUndefined({ inputs }) };
   });
-  return { sites, findings: ofNone, reader };
+  return { sites, findings: ofNone, reader, isUnseen };
 }
 
 /** The name for findings that belong to no site. */

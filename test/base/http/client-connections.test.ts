@@ -1,8 +1,8 @@
-import { createServer } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it, vi } from 'vitest';
-import { boundConnections } from '../../../src/base/http/server.ts';
+import type { ServerLimits } from '../../../src/base/http/server.ts';
+import { startLimitedServer } from '../../support/limited-server.ts';
 import { API, startService, type TestService } from '../../support/service.ts';
 
 let service: TestService | undefined;
@@ -47,32 +47,27 @@ it.each(['/live', '/metrics', '/', `${API}/openapi.json`, `${API}/v2/infra-envs`
 );
 
 /** Two places; more is answered than the kernel takes for a client that does not read. */
-async function listen(): Promise<{
+async function listen(limits: Partial<ServerLimits> = { connections: 2, slow: 100 }): Promise<{
   readonly open: (bytes: string) => Socket;
   readonly asked: (requests: number) => Promise<boolean>;
   readonly close: () => void;
 }> {
   let asked = 0;
-  const server = createServer((request, response) => {
+  const { port, close } = await startLimitedServer(limits, (request, response) => {
     asked += 1;
     if (request.url === '/later') return; // not answered yet
     if (request.method === 'GET') response.end(Buffer.alloc(request.url === '/' ? 1 : 64 << 20));
   });
-  boundConnections(server, { connections: 2, slow: 100 });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     open(bytes) {
-      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
+      const socket = connect(port, '127.0.0.1').pause();
       socket.on('error', () => undefined);
       sockets.push(socket);
       socket.write(bytes);
       return socket;
     },
     asked: (requests) => vi.waitUntil(() => asked === requests),
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
+    close,
   };
 }
 
@@ -100,7 +95,7 @@ it('when all places are taken, a client that waits for its answer is not cut off
   const waiting = [openTo(ask('/later')), openTo(ask('/later'))];
   await asked(2);
   const until = performance.now() + 300;
-  while (performance.now() < until) expect(await text(openTo(LAST))).toBe('');
+  while (performance.now() < until) expect(await text(openTo(LAST))).toMatch(/^HTTP\/1\.1 503 /);
   expect(waiting.map((socket) => socket.resume().closed)).toEqual([false, false]);
   close();
 });

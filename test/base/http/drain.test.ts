@@ -1,16 +1,17 @@
 import { once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import { connect, Socket, type AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import { connect, Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { prepareDrain, type Drain } from '../../../src/base/http/server.ts';
+import type { LimitedServer } from '../../../src/base/http/server.ts';
 import { serveBytes } from '../../../src/base/http/serve-bytes.ts';
+import { startLimitedServer } from '../../support/limited-server.ts';
 
 /** More than the kernel takes for a client that reads nothing. */
 const SIZE = 32 << 20;
 
-let server: Server;
-let draining: Drain;
+let draining: LimitedServer;
 let port: number;
+let close: () => void;
 beforeEach(async () => {
   const served = {
     size: SIZE,
@@ -20,17 +21,14 @@ beforeEach(async () => {
       return Promise.resolve();
     },
   };
-  server = createServer((request, response) => {
+  const started = await startLimitedServer({}, (request, response) => {
     void serveBytes({ request, response }, served);
   });
-  draining = prepareDrain(server);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  port = (server.address() as AddressInfo).port;
+  draining = started;
+  ({ port, close } = started);
 });
 afterEach(() => {
-  server.closeAllConnections();
-  server.close();
+  close();
 });
 
 /** A client that has the beginning of its answer and takes no more until it is told. */
@@ -43,7 +41,7 @@ async function ask(head = ''): Promise<Socket> {
 }
 
 async function nextResponse(): Promise<ServerResponse> {
-  const [, response] = (await once(server, 'request')) as [unknown, ServerResponse];
+  const [, response] = (await once(draining.server, 'request')) as [unknown, ServerResponse];
   return response;
 }
 

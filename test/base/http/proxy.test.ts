@@ -93,6 +93,8 @@ describe('a request through a proxy', () => {
     ['http://user:100%@p.example:3128', '100%'],
     ['http://user:p%25w%23@p.example:3128', 'p%w#'],
     ['http://us%40er:ü@p.example:3128', 'ü'],
+    ['http://user:p%a%23%C3%B6%@p.example:3128', 'p%a#ö%'],
+    ['socks5h://user:100%25%zz@p.example:3128', '100%%zz'],
   ])('has the password that was written in its address: %s', (address, password) => {
     const proxy = readProxies({ HTTPS_PROXY: address })(new URL('https://quay.io/'));
     expect(decodeURIComponent(new URL(proxy ?? '').password)).toBe(password);
@@ -177,6 +179,10 @@ describe.skipIf(!requireTool('tinyproxy'))('tinyproxy', () => {
     const locked = await startTinyproxy(origin, 'BasicAuth user secret');
     const bare = await askThrough(`http://127.0.0.1:${locked}`, at(origin));
     expect(bare.error).toMatchObject({ code: 'proxy.unauthorized' });
+    expect(bare.error.hint).toContain('put user and password into HTTP_PROXY:');
+    const wrong = await askThrough(`http://user:no@127.0.0.1:${locked}`, at(origin));
+    expect(wrong.error).toMatchObject({ code: 'proxy.unauthorized' });
+    expect(wrong.error.hint).toContain('correct the user or the password in HTTP_PROXY');
     const known = await askThrough(`http://user:secret@127.0.0.1:${locked}`, at(origin));
     expect(known.error.message).toBe('no failure: hello');
   });

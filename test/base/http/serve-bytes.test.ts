@@ -2,8 +2,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,10 +10,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { openRandomAccess } from '../../../src/base/random-access.ts';
 import { packOverlay, parsePackedOverlay } from '../../../src/media/serve/overlay.ts';
-import { answerInTurn } from '../../../src/base/http/server.ts';
 import { serveBytes, type ServedEntry } from '../../../src/base/http/serve-bytes.ts';
 import type { Served } from '../../../src/base/http/plan-answer.ts';
 import { createVirtualIso } from '../../../src/media/serve/virtual.ts';
+import { startLimitedServer } from '../../support/limited-server.ts';
 import { freePort } from '../../support/local-http.ts';
 import { startNginx, type Nginx } from '../../support/nginx.ts';
 import { requireTool } from '../../support/tools.ts';
@@ -35,7 +34,7 @@ const WHOLE = SIZE - 3 + 14;
 
 let directory: string;
 let nginx: Nginx;
-let server: Server;
+let server: Awaited<ReturnType<typeof startLimitedServer>>;
 let served: Served;
 let lastModified: Date;
 /** Of what was answered, by path. */
@@ -67,19 +66,14 @@ beforeAll(async () => {
     parsePackedOverlay(packOverlay(PARTS)),
   );
   const options = { filename: 'agent-ove.x86_64.iso', lastModified };
-  server = createServer(
-    answerInTurn((request, response) => {
-      void serveBytes({ request, response }, served, options).then((entry) => entries.push(entry));
-    }),
-  );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  server = await startLimitedServer({}, (request, response) => {
+    void serveBytes({ request, response }, served, options).then((entry) => entries.push(entry));
+  });
   urls.nginx = `http://127.0.0.1:${port}/made.iso`;
-  urls.sealift = `http://127.0.0.1:${(server.address() as AddressInfo).port}/made.iso`;
+  urls.sealift = `http://127.0.0.1:${server.port}/made.iso`;
 });
 afterAll(async () => {
   if (!hasJudges) return;
-  server.closeAllConnections();
   server.close();
   await nginx.kill();
   await rm(directory, { recursive: true, force: true });
@@ -238,7 +232,9 @@ describe.skipIf(!hasJudges)('a request for the bytes of a virtual ISO', () => {
     await once(socket, 'data');
     socket.destroy();
     while (entries.length === before)
-      await once(server, 'connection', { signal: AbortSignal.timeout(5) }).catch(() => undefined);
+      await once(server.server, 'connection', { signal: AbortSignal.timeout(5) }).catch(
+        () => undefined,
+      );
     expect(entries.at(-1)).toMatchObject({ status: 200, complete: false });
     expect(entries.at(-1)?.sent).toBeLessThan(WHOLE);
   });
@@ -255,7 +251,7 @@ describe.skipIf(!hasJudges)('a request for the bytes of a virtual ISO', () => {
 describe('an error of reading', () => {
   it('is thrown before bytes are sent, and breaks the connection afterwards', async () => {
     const results: unknown[] = [];
-    const failing = createServer((request, response) => {
+    const failing = await startLimitedServer({}, (request, response) => {
       const isLate = request.url === '/late';
       const bytes: Served = {
         size: 2 << 20,
@@ -273,16 +269,13 @@ describe('an error of reading', () => {
         },
       );
     });
-    failing.listen(0, '127.0.0.1');
-    await once(failing, 'listening');
-    const url = `http://127.0.0.1:${(failing.address() as AddressInfo).port}`;
+    const url = `http://127.0.0.1:${failing.port}`;
     expect((await fetch(`${url}/early`)).status).toBe(500);
     await expect(fetch(`${url}/late`).then((answer) => answer.arrayBuffer())).rejects.toThrow();
     expect(results).toEqual([
       new Error('gone'),
       expect.objectContaining({ status: 200, complete: false, error: new Error('gone') }),
     ]);
-    failing.closeAllConnections();
     failing.close();
   });
 });

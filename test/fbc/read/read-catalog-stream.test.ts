@@ -171,12 +171,12 @@ describe('a stream of YAML documents', () => {
 describe('a hostile file', () => {
   const nested = (depth: number): string => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
 
-  test('may nest JSON as deep as the tools of the cluster allow, and no deeper', async () => {
-    expect(problemOf(await stream(nested(9_999)))).toBeUndefined();
-    expect(valuesOf(await stream(`${nested(10_000)}{}${nested(300_000)}`))).toEqual([
-      'is nested 10001 levels deep, but at most 10000 are read',
+  test('may nest JSON a thousand levels deep, and no deeper', async () => {
+    expect(problemOf(await stream(nested(999)))).toBeUndefined();
+    expect(valuesOf(await stream(`${nested(1000)}{}${nested(300_000)}`))).toEqual([
+      'is nested 1001 levels deep, but at most 1000 are read',
       {},
-      'is nested 300001 levels deep, but at most 10000 are read',
+      'is nested 300001 levels deep, but at most 1000 are read',
     ]);
   });
 

@@ -222,3 +222,20 @@ describe('a registry that answers HEAD with something else than 200', () => {
     expect(await client.resolveTag(reference, { signal })).toBeUndefined();
   });
 });
+
+it('a page in place of a manifest is named with its image, and with what may have sent it', async () => {
+  const { client, host } = await start((_, response) => {
+    response.setHeader('content-type', 'text/html; charset=utf-8').end('<html>login</html>');
+  });
+  const hint = `check whether a proxy or a login page answers in place of ${host}: it sent a web page`;
+  const tag = parseReference(`${host}/x:v1`);
+  const message = expect.stringContaining(`${host}/x:v1: manifest `) as string;
+  const malformed = { code: 'manifest.malformed', message, hint };
+  await expect(client.fetchManifest(tag, { signal })).rejects.toMatchObject(malformed);
+  await expect(client.resolveTag(tag, { signal })).rejects.toMatchObject(malformed);
+  const pinned = parseReference(`${host}/x@${digestOf(MANIFEST)}`);
+  await expect(client.fetchManifest(pinned, { signal })).rejects.toMatchObject({
+    code: 'manifest.digest-mismatch',
+    hint,
+  });
+});

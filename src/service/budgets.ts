@@ -1,0 +1,137 @@
+import type { IncomingMessage } from 'node:http';
+import { createBudget, createRate } from '../base/http/budget.ts';
+import { type ClientAddresses, createClientAddresses } from '../base/http/client-address.ts';
+import { ApiFailure } from './openapi.ts';
+import type { Exchange } from './context.ts';
+
+/*
+ * Owns what one tenant, or one address, may have of the service at a time: requests in flight, calls a second, and bytes of
+ * bodies. Records have limits of their own, in state/.
+ */
+
+export type BudgetLimits = {
+  /** Requests in flight of a tenant. */
+  readonly tenant: number;
+  /** Calls of the API a second, of an address and of a tenant. */
+  readonly rate: number;
+  /** Bytes of bodies in memory: all, and those of one owner. */
+  readonly bodies: number;
+  readonly bodiesEach: number;
+};
+
+export const BUDGET_LIMITS: BudgetLimits = {
+  tenant: 512,
+  rate: 100,
+  bodies: 32 << 20,
+  bodiesEach: 8 << 20,
+};
+
+/** Each throws ApiFailure 429 for an owner that has too much, and 503 if all have. */
+export type Budgets = {
+  /** Counts a call of an address. */
+  readonly countCall: (exchange: Exchange) => void;
+  /** Counts a request of a tenant until it is answered. */
+  readonly admit: (exchange: Exchange, tenant: string) => void;
+  /** Counts bytes of a body until its request is answered. @param cancel called if others need the room */
+  readonly openBody: (exchange: Exchange, cancel: (failure: ApiFailure) => void) => BodyLease;
+};
+
+export type BodyLease = { readonly add: (bytes: number) => void };
+
+type Lease = { readonly owner: string; bytes: number; readonly cancel: (why: ApiFailure) => void };
+
+/** Seconds of calls that an owner may make at once. */
+const BURST = 10;
+
+/** Bytes of a body that cost as much as a call. */
+const UNIT = 16 << 10;
+
+export type BudgetSettings = {
+  /** Default: `BUDGET_LIMITS`. */
+  readonly budgets?: BudgetLimits;
+  readonly addresses?: ClientAddresses;
+};
+
+export function createBudgets({
+  budgets: limits = BUDGET_LIMITS,
+  addresses = createClientAddresses(),
+}: BudgetSettings): Budgets {
+  const inFlight = createBudget({ each: limits.tenant, all: Infinity });
+  const rate = createRate({ perSecond: limits.rate, burst: limits.rate * BURST });
+  const tenants = new WeakMap<IncomingMessage, string>();
+  const ownerOf = ({ env: { incoming } }: Exchange): string =>
+    tenants.get(incoming) ?? addresses.ofRequest(incoming);
+  const useRate = (owner: string): void => {
+    const wait = rate.use(owner, 1);
+    if (wait === undefined) return;
+    throw new ApiFailure(429, `there are more than ${limits.rate} calls a second: wait a while`);
+  };
+  return {
+    countCall(exchange) {
+      useRate(addresses.ofRequest(exchange.env.incoming));
+    },
+    admit({ env: { incoming, outgoing } }, tenant) {
+      if (tenant === '' || tenants.has(incoming)) return;
+      const owner = `tenant ${tenant}`;
+      if (inFlight.take(owner, 1) !== 'taken') {
+        throw new ApiFailure(429, `${limits.tenant} requests of this tenant are being answered`);
+      }
+      tenants.set(incoming, owner);
+      outgoing.once('close', () => {
+        inFlight.give(owner, 1);
+      });
+    },
+    openBody: createBodyBudget(limits, {
+      ownerOf,
+      use: (owner, bytes) => void rate.use(owner, bytes / UNIT),
+    }),
+  };
+}
+
+function createBodyBudget(
+  { bodies: all, bodiesEach: each }: BudgetLimits,
+  {
+    ownerOf,
+    use,
+  }: {
+    readonly ownerOf: (exchange: Exchange) => string;
+    readonly use: (owner: string, bytes: number) => void;
+  },
+): Budgets['openBody'] {
+  const budget = createBudget({ each, all });
+  const leases = new Set<Lease>();
+  const drop = (lease: Lease): void => {
+    if (leases.delete(lease)) budget.give(lease.owner, lease.bytes);
+  };
+  /** Cancels the oldest body of the owner who has most; false if that is the one who asks. */
+  const makeRoom = (asking: string): boolean => {
+    const largest = budget.findLargest();
+    const lease = [...leases].find(({ owner, bytes }) => owner === largest && bytes > 0);
+    if (!lease || largest === asking) return false;
+    drop(lease);
+    lease.cancel(FULL);
+    return true;
+  };
+  return (exchange, cancel) => {
+    const lease: Lease = { owner: ownerOf(exchange), bytes: 0, cancel };
+    leases.add(lease);
+    exchange.env.outgoing.once('close', () => {
+      drop(lease);
+    });
+    return {
+      add(bytes) {
+        if (!leases.has(lease)) throw FULL;
+        let taken = budget.take(lease.owner, bytes);
+        while (taken === 'all' && makeRoom(lease.owner)) taken = budget.take(lease.owner, bytes);
+        if (taken === 'each') {
+          throw new ApiFailure(429, `bodies of one sender may have ${each} bytes at a time`);
+        }
+        if (taken === 'all') throw FULL;
+        lease.bytes += bytes;
+        use(lease.owner, bytes);
+      },
+    };
+  };
+}
+
+const FULL = new ApiFailure(503, 'too many bodies are being read');
