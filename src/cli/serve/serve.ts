@@ -1,7 +1,4 @@
 import { Option, type Command } from 'commander';
-import type { Server } from 'node:http';
-import type { Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { readInputFile } from '../../base/disk/files.ts';
 import { UsageError } from '../../base/errors.ts';
@@ -18,7 +15,7 @@ import { addTo, refuseOption } from '../options.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import {
   isThisMachine,
-  listen,
+  listenOn,
   type ListenRefusals,
   waitForEnd,
   type Address,
@@ -217,12 +214,13 @@ async function run(
       limits: { connections: options.limitConnections, each: options.limitAddress },
       ...withoutUndefined({ tls: pair }),
     });
+  const { signal } = host;
   const main = create(tls);
   const plain = options.listenHttp && create(undefined);
   const all = plain ? [main, plain] : [main];
-  const shown = [await open(main.server, options.listen, host)];
+  const shown = [await listenOn(main.server, { ...options.listen, signal }, REFUSE)];
   if (options.listenHttp && plain) {
-    shown.push(await open(plain.server, options.listenHttp, host));
+    shown.push(await listenOn(plain.server, { ...options.listenHttp, signal }, REFUSE));
     ports.http = shown[1]?.port ?? 0;
   }
   const unwatch = watch({ use: main.renew, warn: log.warn });
@@ -247,18 +245,6 @@ const needsTls = (): UsageError =>
   new UsageError('usage.listen-http', '--listen-http needs --tls-cert and --tls-key', {
     hint: 'leave it out: without a certificate, --listen has no TLS',
   });
-
-/** Listens on an address. */
-async function open(
-  server: Server | TlsServer,
-  address: Address,
-  { signal }: CliHost,
-): Promise<{ readonly url: string; readonly address: string; readonly port: number }> {
-  await listen(server, { ...address, signal }, REFUSE);
-  const { port, address: bound, family } = server.address() as AddressInfo;
-  const where = `${family === 'IPv6' ? `[${bound}]` : bound}:${port}`;
-  return { url: `${'addContext' in server ? 'https' : 'http'}://${where}`, address: bound, port };
-}
 
 const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
 

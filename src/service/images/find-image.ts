@@ -4,7 +4,7 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { ApiFailure, requireUuid } from '../openapi.ts';
 import { type Release } from '../store/entry.ts';
-import { findHost } from './host-urls.ts';
+import { findHostUrl } from './host-urls.ts';
 import type { ReadShortUrl } from './short-url.ts';
 import { formatRevision, type HostUrl } from './urls.ts';
 
@@ -145,7 +145,7 @@ export async function findByShortUrl(
   { req }: Exchange,
 ): Promise<AskedImage & { readonly release: Release }> {
   const { url, infraEnv } = await findUnproven(service, req);
-  const host = url.host === undefined ? undefined : await findHost(service, infraEnv, url.host);
+  const host = url.host === undefined ? undefined : await findHostUrl(service, infraEnv, url.host);
   const { version, architecture } = await findVersion(service, infraEnv);
   const isAsked = (each: Release): boolean =>
     each.version === version && each.architecture === architecture;

@@ -59,7 +59,7 @@ export function addHostUrlRoutes(app: App, service: Service): void {
 }
 
 /** Finds the host of a URL. @throws ApiFailure 410 if the URL was revoked, or used */
-export async function findHost(
+export async function findHostUrl(
   service: Pick<Service, 'state'>,
   infraEnv: InfraEnv,
   number: number,
@@ -106,7 +106,7 @@ async function createUrl(
     };
     return { ...urls, next: urls.next + 1, hosts: [...others, created] };
   });
-  return findHost(service, infraEnv, next - 1);
+  return findHostUrl(service, infraEnv, next - 1);
 }
 
 async function formatUrl(

@@ -88,7 +88,7 @@ const MOST_SPANS = 65_536;
 const MOST_URLS = 1000;
 
 /** Creates a memory of delivered bytes, by key. */
-export function createCoverage(): Coverage {
+export function createDelivered(): Coverage {
   const all = new Map<string, Span[]>();
   return {
     add(key, { start, sent }, size) {
