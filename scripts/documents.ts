@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { renderApplianceSchema, renderInstallationSchema, renderSiteSchema } from './schemas.ts';
-import { renderTemplate } from '../src/config/starter.ts';
+import { renderStarter } from '../src/config/starter.ts';
 import { APPLIANCE } from '../src/config/appliance-shape.ts';
 import { SCHEMA } from '../src/shape/configuration.ts';
 import { coreOf, shapeOf, type RecordNode, type Shape } from '../src/shape/shape.ts';
@@ -17,7 +17,7 @@ export const DOCUMENTS: readonly { readonly path: string; readonly render: () =>
   { path: pathOf(SCHEMA.appliance), render: renderApplianceSchema },
   { path: pathOf(SCHEMA.installation), render: renderInstallationSchema },
   { path: pathOf(SCHEMA.site), render: renderSiteSchema },
-  { path: pathOf('appliance-config.yaml'), render: () => renderTemplate('minimal') },
+  { path: pathOf('appliance-config.yaml'), render: () => renderStarter('minimal') },
 ];
 
 function pathOf(name: string): string {

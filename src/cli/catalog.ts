@@ -15,7 +15,7 @@ import {
   type CatalogView,
 } from '../stages/show.ts';
 import { openBuildTools, type BuildTools } from '../stages/tools.ts';
-import { placesOf, type CliHost } from './host.ts';
+import { hostPlacesOf, type CliHost } from './host.ts';
 import { addTo, addAccessOptions, readAccess, readConfig, type AccessOptions } from './options.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
@@ -200,7 +200,7 @@ async function runCatalog<Result>(
         const config = readAccess(options, host);
         const { signal } = host;
         tools = await openBuildTools({
-          ...placesOf(host),
+          ...hostPlacesOf(host),
           config,
           workDir,
           signal,

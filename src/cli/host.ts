@@ -52,7 +52,7 @@ export type RunLog = {
 };
 
 /** The part of the host by which configuration files of the containers tools are found. */
-export const placesOf = ({
+export const hostPlacesOf = ({
   env,
   cwd,
   containersDir,

@@ -15,7 +15,7 @@ import {
   INSTALLATION_TEMPLATE,
   SITES_STARTER,
   type StarterFile,
-  renderTemplate,
+  renderStarter,
 } from '../config/starter.ts';
 import { readSchemaText, SCHEMA } from '../shape/configuration.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
@@ -88,7 +88,7 @@ const TEMPLATES: Readonly<Record<string, () => Template>> = {
 
 const beginAppliance = (name: 'ove' | 'minimal'): Template =>
   beginConfig(
-    [{ path: 'appliance-config.yaml', text: renderTemplate(name) }, schemaFile(SCHEMA.appliance)],
+    [{ path: 'appliance-config.yaml', text: renderStarter(name) }, schemaFile(SCHEMA.appliance)],
     ['validate'],
   );
 

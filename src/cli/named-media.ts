@@ -4,7 +4,7 @@ import type { EventListener } from '../engine/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { useMedium, useSource } from '../media/open.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
-import { placesOf, type CliHost } from './host.ts';
+import { hostPlacesOf, type CliHost } from './host.ts';
 import { OUTPUT_STAGES } from './terminal/continuation.ts';
 import { createProgress, type LogFormat } from './terminal/progress.ts';
 
@@ -90,6 +90,6 @@ export const useWatched = <Result>(
   host: CliHost & Pick<Watched, 'emit'>,
   work: (source: RandomAccess, name: string) => Promise<Result>,
 ): Promise<Result> =>
-  useSource(text, { ...placesOf(host), signal: host.signal, emit: host.emit }, (source) =>
+  useSource(text, { ...hostPlacesOf(host), signal: host.signal, emit: host.emit }, (source) =>
     work(source, isElsewhere(text) ? source.path : text),
   );

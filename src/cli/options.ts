@@ -1,14 +1,14 @@
 import { Argument, Option, type Command } from 'commander';
 import { UsageError, type Problem } from '../base/errors.ts';
-import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
+import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../base/text/words.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig, readConfigFiles } from '../config/load.ts';
-import { isAreaSize, parseSize } from '../config/rules.ts';
+import { isAreaSize } from '../config/rules.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { WritingClient } from '../registry/index.ts';
 import { CONCURRENCY, DEFAULT_CONCURRENCY } from '../config/build-shape.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
-import { placesOf, type CliHost } from './host.ts';
+import { hostPlacesOf, type CliHost } from './host.ts';
 
 /* This file owns the options that several commands share, and how they are read: reuse, seeds, access to registries. */
 
@@ -127,14 +127,15 @@ function parseCacheFolder(text: string): string {
 export const parseCacheSize =
   (code: string) =>
   (text: string): number => {
-    if (/^\d+(?:\.\d+)? ?(?:[KMGT]i?B|B)$/.test(text)) return parseSize(text);
-    throw refuseOption(code, text, { expected: 'a size such as 200GiB' });
+    const size = parseSize(text);
+    if (size !== undefined) return size;
+    throw refuseOption(code, text, { expected: SIZE_FORM });
   };
 
 /** Reads `--ignition-area`, which has the range of `build.ignitionArea`. */
 export function parseAreaSize(text: string): number {
-  const size = /^\d+(?:\.\d+)? ?(?:[KMGT]i?B|B)$/.test(text) ? parseSize(text) : 0;
-  if (isAreaSize(size)) return size;
+  const size = parseSize(text);
+  if (size !== undefined && isAreaSize(size)) return size;
   throw refuseOption('usage.ignition-area', text, { expected: 'a size from 256KiB to 64MiB' });
 }
 
@@ -200,7 +201,7 @@ export async function useAccess<Result>(
 ): Promise<Result> {
   const { emit } = host;
   const config = readAccess(options, host);
-  const { client, http } = await openRegistryAccess({ ...placesOf(host), config, emit });
+  const { client, http } = await openRegistryAccess({ ...hostPlacesOf(host), config, emit });
   try {
     return await work(client);
   } finally {

@@ -14,7 +14,7 @@ import { listConfidential } from '../stages/live-iso.ts';
 import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
 import { type SavedPlan, drawnFor, pinsOf, type LockUse } from '../stages/resolved/use.ts';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../stages/tools.ts';
-import { placesOf, type CliHost } from './host.ts';
+import { hostPlacesOf, type CliHost } from './host.ts';
 import {
   createConcurrencyOption,
   refuseOption,
@@ -74,7 +74,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   await (isBuild ? claimHere(request, isOurs) : checkHere(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
-    ...placesOf(host),
+    ...hostPlacesOf(host),
     config,
     workDir: request.workDir,
     signal: host.signal,

@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
-import { parseDuration } from '../base/text/words.ts';
+import { parseDuration, parseSize } from '../base/text/words.ts';
 import { type LocalCatalog, parseLocalCatalog } from '../fbc/index.ts';
 import { decode, YAML_RULES } from '../shape/decode.ts';
 import type { View } from '../shape/document.ts';
 import type { TypeOf } from '../shape/shape.ts';
 import { COMPLETE_APPLIANCE } from './appliance-shape.ts';
-import { cutTransport, parseSize, readRegistryHost } from './rules.ts';
+import { cutTransport, readRegistryHost } from './rules.ts';
 import type { SecretPath, Secrets } from './secrets.ts';
 
 /* Owns the typed configuration of an appliance, with its defaults. */

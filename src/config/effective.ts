@@ -3,7 +3,7 @@ import type { Json } from '../base/text/json.ts';
 import { redact } from '../base/text/redact.ts';
 import { toPrintable } from '../base/text/words.ts';
 import { joinPath } from '../shape/decode-yaml.ts';
-import type { Entry } from '../shape/merge-documents.ts';
+import type { MergedEntry } from '../shape/merge-documents.ts';
 import { maskUserInfo } from '../shape/report.ts';
 import { FREE, shapeOf, type Shape } from '../shape/shape.ts';
 import { APPLIANCE } from './appliance-shape.ts';
@@ -42,7 +42,7 @@ type Place = {
   /** Makes the default, if there is one. */
   readonly byDefault?: (() => unknown) | undefined;
   /** Absent if no input has a value. */
-  readonly entry: Entry | undefined;
+  readonly entry: MergedEntry | undefined;
   readonly path: string;
 };
 
@@ -127,7 +127,7 @@ function describe(place: Place, given: Circumstances): Effective | undefined {
 
 function describeMapping(
   place: Place,
-  content: ReadonlyMap<string, Entry>,
+  content: ReadonlyMap<string, MergedEntry>,
   given: Circumstances,
 ): Effective | undefined {
   const { shape, path } = place;
@@ -172,7 +172,7 @@ function describeValue(place: Place): Effective | undefined {
 }
 
 /** A value without children. */
-function plain(content: Entry['content']): Json {
+function plain(content: MergedEntry['content']): Json {
   if (Array.isArray(content)) return [];
   if (content instanceof Map) return {};
   return typeof content === 'string' ? redact(maskUserInfo(content)) : (content ?? null);

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import semver from 'semver';
 import { ConfigError, type DocumentProblem } from '../base/errors.ts';
-import { joinProblem } from '../base/text/words.ts';
+import { joinProblem, parseSize } from '../base/text/words.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import {
   CATALOG_HINT,
@@ -11,7 +11,7 @@ import {
   parseLocalCatalog,
 } from '../fbc/index.ts';
 import { explainReference, isRegistryHost, readReference } from '../registry/index.ts';
-import { readTexts, type View } from '../shape/document.ts';
+import { readItemTexts, type View } from '../shape/document.ts';
 import { TARGETS } from './appliance-shape.ts';
 import {
   checkBaseIso,
@@ -66,24 +66,6 @@ export function parseReleaseVersion(text: string): string | undefined {
   return semver.valid(full) === full || semver.parse(full)?.raw === full ? full : undefined;
 }
 
-const UNITS: Readonly<Record<string, number>> = {
-  B: 1,
-  KB: 1e3,
-  MB: 1e6,
-  GB: 1e9,
-  TB: 1e12,
-  KiB: 2 ** 10,
-  MiB: 2 ** 20,
-  GiB: 2 ** 30,
-  TiB: 2 ** 40,
-};
-
-/** `45GiB`, `4.7 GB` in bytes, rounded down. The schema has checked the shape. */
-export function parseSize(text: string): number {
-  const [, number = '0', unit = 'B'] = /^([\d.]+) ?([A-Za-z]+)$/.exec(text) ?? [];
-  return Math.floor(Number(number) * (UNITS[unit] ?? 1));
-}
-
 /** True from 256 KiB, the area of every CoreOS build, to 64 MiB, which is smaller than any root file system. */
 export const isAreaSize = (size: number): boolean => size >= 2 ** 18 && size <= 2 ** 26;
 
@@ -94,7 +76,7 @@ export function checkDuplicates(
   member: string,
 ): readonly DocumentProblem[] {
   const first = new Map<string, string>();
-  return readTexts(view, list, member).flatMap(({ path, text }) => {
+  return readItemTexts(view, list, member).flatMap(({ path, text }) => {
     const known = first.get(text);
     if (known === undefined) {
       first.set(text, path);
@@ -107,7 +89,7 @@ export function checkDuplicates(
 
 /** Problems in the patterns of a list of blocked images. */
 export function checkPatterns(view: View, list: string): readonly DocumentProblem[] {
-  return readTexts(view, list, '.name').flatMap(({ path, text }) => {
+  return readItemTexts(view, list, '.name').flatMap(({ path, text }) => {
     try {
       compileGoPattern(text);
       return [];
@@ -206,17 +188,19 @@ function checkReferences(view: View): readonly DocumentProblem[] {
     const text = view.text(path);
     return text === undefined ? [] : [{ path, text }];
   });
-  return [...single, ...readTexts(view, 'additionalImages', '.name')].flatMap(({ path, text }) => {
-    const problem = checkReferenceShape(text);
-    return problem === undefined ? [] : [view.report(path, problem)];
-  });
+  return [...single, ...readItemTexts(view, 'additionalImages', '.name')].flatMap(
+    ({ path, text }) => {
+      const problem = checkReferenceShape(text);
+      return problem === undefined ? [] : [view.report(path, problem)];
+    },
+  );
 }
 
 function checkHosts(view: View): readonly DocumentProblem[] {
-  const insecure = readTexts(view, 'build.insecureRegistries').filter(
+  const insecure = readItemTexts(view, 'build.insecureRegistries').filter(
     ({ text }) => !isRegistryHost(text),
   );
-  const unsigned = readTexts(view, 'disableSigstoreRegistries').filter(
+  const unsigned = readItemTexts(view, 'disableSigstoreRegistries').filter(
     ({ text }) => readRegistryHost(text) === undefined,
   );
   return [...unsigned, ...insecure].map(({ path, text }) => {
@@ -246,7 +230,7 @@ export function readRegistryHost(text: string): string | undefined {
 function checkIgnitionArea(view: View): readonly DocumentProblem[] {
   const path = 'build.ignitionArea';
   const text = view.text(path);
-  return text === undefined || isAreaSize(parseSize(text))
+  return text === undefined || isAreaSize(parseSize(text) ?? 0)
     ? []
     : [view.report(path, `must be from 256KiB to 64MiB, but is ${text}`)];
 }

@@ -6,7 +6,7 @@ import { PLACEHOLDER } from './secrets.ts';
 export type TemplateName = 'ove' | 'minimal';
 
 /** A commented configuration that passes validation. */
-export const renderTemplate = (name: TemplateName): string =>
+export const renderStarter = (name: TemplateName): string =>
   [HEAD, name === 'ove' ? OVE : MINIMAL, REST].join('');
 
 const HEAD = `${formatModeline(SCHEMA.appliance)}# Contents of the appliance media. Check it: sealift validate

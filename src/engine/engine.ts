@@ -6,7 +6,7 @@ import type { Json } from '../base/text/json.ts';
 import {
   fingerprintOf,
   type NetworkCount,
-  type Plain,
+  type PlainInputs,
   type Stage,
   type StageContext,
   type Step,
@@ -56,7 +56,7 @@ export type StageTime = {
 /** Runs stages as soon as their inputs are ready. It knows no particular stage. */
 export type Engine<Tools> = {
   /** @param after awaited before the stage starts; its value is not part of the fingerprint */
-  run: <I extends Plain<I>, O>(
+  run: <I extends PlainInputs<I>, O>(
     stage: Stage<I, O, Tools>,
     inputs: Pending<I>,
     after?: Promise<unknown>,

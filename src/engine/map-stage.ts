@@ -6,10 +6,10 @@ import { createFileSync, fillFileSync } from '../base/disk/open-file.ts';
 import { publishFileSync } from '../base/disk/publish.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
 import type { EventListener } from './engine.ts';
-import { fingerprintOf, type Plain, parseEntry } from './stage.ts';
+import { fingerprintOf, type PlainInputs, parseEntry } from './stage.ts';
 
 /** A stage that runs once for each item of a list. Like every stage, it is a value at the top of a module. */
-export type MappedStage<Inputs extends Plain<Inputs>, Output, Tools, Item> = {
+export type MappedStage<Inputs extends PlainInputs<Inputs>, Output, Tools, Item> = {
   /** Verb and noun. */
   readonly name: string;
   /** Plural noun for the progress note: `sites`. */
@@ -51,7 +51,7 @@ export type MapOptions<Tools> = {
  *
  * @returns the outputs by the names of the items, in their order
  */
-export async function mapStage<I extends Plain<I>, O, T, Item>(
+export async function mapStage<I extends PlainInputs<I>, O, T, Item>(
   stage: MappedStage<I, O, T, Item>,
   items: readonly (Item & Named)[],
   options: MapOptions<T>,
@@ -82,7 +82,7 @@ export async function mapStage<I extends Plain<I>, O, T, Item>(
   return new Map(items.map(({ name }, index) => [name, outputs[index] as O]));
 }
 
-async function runItem<I extends Plain<I>, O, T, Item>(
+async function runItem<I extends PlainInputs<I>, O, T, Item>(
   stage: MappedStage<I, O, T, Item>,
   item: Item & Named,
   { tools, program, signal }: MapOptions<T>,

@@ -61,10 +61,10 @@ export type Reuse<Output> =
  * A step of a build. Stages are values at the top of a module and cannot see the request. Everything they read
  * is in `inputs`, which the fingerprint covers, or in `tools`, which are the same for every stage of a run.
  */
-export type Stage<Inputs extends Plain<Inputs>, Output, Tools> = Step<Inputs, Output, Tools>;
+export type Stage<Inputs extends PlainInputs<Inputs>, Output, Tools> = Step<Inputs, Output, Tools>;
 
 /** An object whose members are all plain values. */
-export type Plain<Inputs> = { readonly [K in keyof Inputs]: StageValue };
+export type PlainInputs<Inputs> = { readonly [K in keyof Inputs]: StageValue };
 
 /** A stage whose inputs were checked at its definition. */
 export type Step<Inputs, Output, Tools> = {

@@ -1,5 +1,5 @@
 /** Place of a document of a file-based catalog, for errors and for reading it again verbatim. */
-export type DocumentPlace = {
+export type CatalogPlace = {
   /** Path below the catalog's directory, `/` between names. */
   readonly file: string;
   /** Number from 1, in the order of the file. */
@@ -15,7 +15,7 @@ export type DocumentPlace = {
 export type CatalogPackage = {
   readonly name: string;
   readonly defaultChannel: string | undefined;
-  readonly place: DocumentPlace;
+  readonly place: CatalogPlace;
 };
 
 export type ChannelEntry = {
@@ -30,7 +30,7 @@ export type CatalogChannel = {
   readonly package: string;
   readonly name: string;
   readonly entries: readonly ChannelEntry[];
-  readonly place: DocumentPlace;
+  readonly place: CatalogPlace;
 };
 
 /** A kind of object that a cluster knows: a value of `olm.gvk`. */
@@ -62,7 +62,7 @@ export type CatalogBundle = {
   readonly maxOpenShiftVersion?: string;
   /** Images as written: duplicates and empty names are usual. */
   readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
-  readonly place: DocumentPlace;
+  readonly place: CatalogPlace;
 };
 
 export type DeprecationEntry = {
@@ -74,7 +74,7 @@ export type DeprecationEntry = {
 export type CatalogDeprecations = {
   readonly package: string;
   readonly entries: readonly DeprecationEntry[];
-  readonly place: DocumentPlace;
+  readonly place: CatalogPlace;
 };
 
 /** A document of an unknown schema; it is carried unchanged. */
@@ -83,7 +83,7 @@ export type OtherDocument = {
   /** Absent or empty if it belongs to no package. */
   readonly package?: string;
   readonly name?: string;
-  readonly place: DocumentPlace;
+  readonly place: CatalogPlace;
 };
 
 /**
@@ -96,7 +96,7 @@ export type MalformedDocument = {
   readonly name?: string;
   /** With file, document and byte; at least one, and only the first ones of very many. */
   readonly problems: readonly string[];
-  readonly place: DocumentPlace;
+  readonly place: CatalogPlace;
 };
 
 /**

@@ -4,7 +4,7 @@ import {
   type BundleVersion,
   compareNumbers,
   comparePrereleases,
-  compareVersions,
+  compareBundleVersions,
   parseBundleVersion,
 } from './version.ts';
 
@@ -34,9 +34,9 @@ const MATCHERS: Readonly<Record<string, Comparison['matches']>> = {
   '=': isEqual,
   '!=': isNotEqual,
   '>': isGreater,
-  '<': (version, bound) => compareVersions(version, bound.version) < 0,
-  '>=': (version, bound) => compareVersions(version, bound.version) >= 0,
-  '=>': (version, bound) => compareVersions(version, bound.version) >= 0,
+  '<': (version, bound) => compareBundleVersions(version, bound.version) < 0,
+  '>=': (version, bound) => compareBundleVersions(version, bound.version) >= 0,
+  '=>': (version, bound) => compareBundleVersions(version, bound.version) >= 0,
   '<=': isLessOrEqual,
   '=<': isLessOrEqual,
   '~': isNear,
@@ -137,11 +137,12 @@ function acceptsAll(group: readonly Comparison[], version: BundleVersion): boole
 /** `=1.2` means any patch of it. */
 function isEqual(version: BundleVersion, bound: Bound): boolean {
   if (bound.parts < 3) return isNear(version, bound);
-  return compareVersions(version, bound.version) === 0;
+  return compareBundleVersions(version, bound.version) === 0;
 }
 
 function isNotEqual(version: BundleVersion, bound: Bound): boolean {
-  if (bound.parts === 3 || bound.parts === 0) return compareVersions(version, bound.version) !== 0;
+  if (bound.parts === 3 || bound.parts === 0)
+    return compareBundleVersions(version, bound.version) !== 0;
   if (version.major !== bound.version.major) return true;
   if (bound.parts === 1) return false;
   if (version.minor !== bound.version.minor) return true;
@@ -153,12 +154,12 @@ function isGreater(version: BundleVersion, bound: Bound): boolean {
   const major = compareNumbers(version.major, bound.version.major);
   if (bound.parts === 1) return major > 0;
   if (bound.parts === 2) return (major || compareNumbers(version.minor, bound.version.minor)) > 0;
-  return compareVersions(version, bound.version) > 0;
+  return compareBundleVersions(version, bound.version) > 0;
 }
 
 /** `<=11` includes 11.1.0, and `<=11.1` includes 11.1.5. */
 function isLessOrEqual(version: BundleVersion, bound: Bound): boolean {
-  if (bound.parts === 3) return compareVersions(version, bound.version) <= 0;
+  if (bound.parts === 3) return compareBundleVersions(version, bound.version) <= 0;
   const major = compareNumbers(version.major, bound.version.major);
   if (major > 0) return false;
   return major < 0 || bound.parts === 1 || compareNumbers(version.minor, bound.version.minor) <= 0;
@@ -166,7 +167,7 @@ function isLessOrEqual(version: BundleVersion, bound: Bound): boolean {
 
 /** `~1.2.3` is 1.2.3 and its later patches; `~1` any minor. `~0.0.0` and `*` are everything. */
 function isNear(version: BundleVersion, bound: Bound): boolean {
-  if (compareVersions(version, bound.version) < 0) return false;
+  if (compareBundleVersions(version, bound.version) < 0) return false;
   if (bound.parts === 0 || (bound.parts === 3 && isZero(bound.version))) return true;
   if (version.major !== bound.version.major) return false;
   return bound.parts === 1 || version.minor === bound.version.minor;
@@ -175,7 +176,7 @@ function isNear(version: BundleVersion, bound: Bound): boolean {
 /** `^1.2.3`: all numbers after the leftmost one that is not 0 may be higher. */
 function isCompatible(version: BundleVersion, bound: Bound): boolean {
   const { major, minor, patch } = bound.version;
-  if (compareVersions(version, bound.version) < 0) return false;
+  if (compareBundleVersions(version, bound.version) < 0) return false;
   if (version.major !== major) return false;
   if (major !== '0' || bound.parts === 1) return true;
   if (version.minor !== minor) return false;

@@ -3,7 +3,7 @@ import { ConfigError } from '../base/errors.ts';
 import { groupBy, append } from '../base/lists.ts';
 import type { CatalogBundle, Requirement } from './catalog.ts';
 import type { FilteredCatalog } from './filter/filter-catalog.ts';
-import { type GrowingCatalog, type Candidate, growCatalog } from './grow-catalog.ts';
+import { type GrowingCatalog, type BundleCandidate, growCatalog } from './grow-catalog.ts';
 import {
   explainUnknown,
   type RequirementTest,
@@ -169,7 +169,7 @@ function createMemory(growing: readonly GrowingCatalog[]) {
 function findCandidate(
   growing: readonly GrowingCatalog[],
   { at, test }: Open,
-): { readonly at: number; readonly candidate: Candidate } | undefined {
+): { readonly at: number; readonly candidate: BundleCandidate } | undefined {
   const order = [at, ...growing.keys()].filter((index, place) => place === 0 || index !== at);
   for (const index of order) {
     const candidate = growing[index]?.candidates().find(({ bundle }) => test(bundle) === true);
@@ -180,7 +180,7 @@ function findCandidate(
 
 function describeAddition(
   bundle: CatalogBundle,
-  candidate: Candidate,
+  candidate: BundleCandidate,
   { open, catalogs }: { readonly open: Open; readonly catalogs: readonly DependentCatalog[] },
 ): AddedBundle {
   return {

@@ -8,7 +8,7 @@ import type {
   CatalogDeprecations,
   CatalogPackage,
   ChannelEntry,
-  DocumentPlace,
+  CatalogPlace,
 } from './catalog.ts';
 import { parsePiece } from './read/yaml.ts';
 
@@ -23,7 +23,7 @@ export type EditDocument = (document: Record<string, unknown>) => void;
  */
 export function encodeDocument(
   bytes: Buffer,
-  place: DocumentPlace,
+  place: CatalogPlace,
   edit: EditDocument | undefined,
 ): Buffer {
   if (place.syntax === 'json' && edit === undefined) return bytes;

@@ -8,7 +8,7 @@ import { createFilterReport } from './filter/report.ts';
 import { compareBuilds, compareText, parseBundleVersion } from './version.ts';
 
 /** A bundle that could be added, and the channel it would be installed from. */
-export type Candidate = {
+export type BundleCandidate = {
   readonly bundle: CatalogBundle;
   readonly channel: CatalogChannel;
   readonly graph: ChannelGraph;
@@ -18,14 +18,14 @@ export type Candidate = {
 export type GrowingCatalog = {
   readonly selected: () => readonly CatalogBundle[];
   /** Candidates in OLM's order of preference. */
-  readonly candidates: () => readonly Candidate[];
+  readonly candidates: () => readonly BundleCandidate[];
   /**
    * Adds a bundle, and what its channel needs to stay one upgrade path: the entries between it and the
    * selected entries of the channel.
    *
    * @returns the bundles that are new, the candidate first
    */
-  readonly add: (candidate: Candidate) => readonly CatalogBundle[];
+  readonly add: (candidate: BundleCandidate) => readonly CatalogBundle[];
   /** The catalog as it is now, with further warnings. */
   readonly finish: (
     name: string,
@@ -42,7 +42,7 @@ export function growCatalog(filtered: FilteredCatalog): GrowingCatalog {
     filtered.catalog.channels.map((channel) => [identify(channel), namesOf(channel)]),
   );
   let bundles = filtered.catalog.bundles;
-  let candidates: readonly Candidate[] | undefined;
+  let candidates: readonly BundleCandidate[] | undefined;
   return {
     selected: () => bundles,
     candidates: () => (candidates ??= listCandidates(available, listDefaults(filtered))),
@@ -127,7 +127,7 @@ function listPackages(
   });
 }
 
-type GraphedChannel = Omit<Candidate, 'bundle'>;
+type GraphedChannel = Omit<BundleCandidate, 'bundle'>;
 
 /**
  * Every bundle of a catalog that OLM could install, in the order in which OLM prefers them to meet a
@@ -142,7 +142,7 @@ type GraphedChannel = Omit<Candidate, 'bundle'>;
 function listCandidates(
   catalog: Catalog,
   defaults: ReadonlyMap<string, string | undefined>,
-): readonly Candidate[] {
+): readonly BundleCandidate[] {
   const installable = catalog.bundles.filter(
     ({ version }) => parseBundleVersion(version ?? '') !== undefined,
   );
@@ -156,13 +156,13 @@ function listCandidates(
     .filter((channel) => defaults.has(channel.package))
     .flatMap(graphChannel)
     .sort((a, b) => compareChannels(a.channel, b.channel, defaults));
-  const preferred: Candidate[] = [];
-  const skipped: Candidate[] = [];
+  const preferred: BundleCandidate[] = [];
+  const skipped: BundleCandidate[] = [];
   for (const graphed of channels) {
     const known = bundles.get(graphed.channel.package);
     const first = new Set(listPreferred(graphed.graph, graphed.channel));
     const rest = graphed.channel.entries.map(({ name }) => name).filter((name) => !first.has(name));
-    const find = (name: string): readonly Candidate[] => {
+    const find = (name: string): readonly BundleCandidate[] => {
       const bundle = known?.get(name);
       return bundle === undefined ? [] : [{ ...graphed, bundle }];
     };

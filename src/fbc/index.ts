@@ -9,7 +9,7 @@ export type {
   CatalogBundle,
   CatalogChannel,
   ChannelEntry,
-  DocumentPlace,
+  CatalogPlace,
 } from './catalog.ts';
 export { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog, refuseCatalog } from './source.ts';
 export type { CatalogSelection, LocalCatalog } from './source.ts';

@@ -20,7 +20,7 @@ export function parseApi(value: unknown): Api | undefined {
  * The value of an `olm.constraint` (operator-framework/api, pkg/constraints). Of several kinds, the
  * first counts in the order of OLM's resolver.
  */
-export function parseConstraint(value: unknown, depth = 0): Requirement {
+export function parseRequirement(value: unknown, depth = 0): Requirement {
   if (!isObject(value)) return unreadable('it should be an object');
   if (depth > MAX_DEPTH) return unreadable(`it is nested more than ${MAX_DEPTH} deep`);
   const of = (key: string): unknown => findValue(value, key) ?? undefined;
@@ -47,7 +47,7 @@ function parseCompound(
 ): Requirement {
   const constraints = findValue(compound, 'constraints');
   if (!Array.isArray(constraints)) return unreadable(`"${kind}" should have constraints`);
-  return { kind, of: constraints.map((one) => parseConstraint(one, depth + 1)) };
+  return { kind, of: constraints.map((one) => parseRequirement(one, depth + 1)) };
 }
 
 function parseCel(cel: unknown, message: string | undefined): Requirement {

@@ -34,7 +34,7 @@ export function parseBundleVersion(text: string): BundleVersion | undefined {
 }
 
 /** Precedence of semver 2.0.0 clause 11: negative, 0 or positive; build metadata is ignored. */
-export function compareVersions(a: BundleVersion, b: BundleVersion): number {
+export function compareBundleVersions(a: BundleVersion, b: BundleVersion): number {
   return (
     compareNumbers(a.major, b.major) ||
     compareNumbers(a.minor, b.minor) ||
@@ -45,7 +45,7 @@ export function compareVersions(a: BundleVersion, b: BundleVersion): number {
 
 /** Precedence first, then build metadata by the same rules of identifiers: our own order, no standard. */
 export function compareBuilds(a: BundleVersion, b: BundleVersion): number {
-  return compareVersions(a, b) || compareWords(a.build, b.build);
+  return compareBundleVersions(a, b) || compareWords(a.build, b.build);
 }
 
 /** Compares decimal numbers without leading zeros, of any length. */
@@ -126,7 +126,7 @@ function parseAlternative(text: string): Test | undefined {
 function parseComparison(operator: string, text: string): Test | undefined {
   const span = parseSpan(text);
   if (span === undefined) return undefined;
-  const isBelow: Test = (version) => compareVersions(version, span.from) < 0;
+  const isBelow: Test = (version) => compareBundleVersions(version, span.from) < 0;
   const isAbove: Test = (version) => span.isAbove(version);
   switch (operator) {
     case '<':
@@ -151,12 +151,12 @@ function parseSpan(
   const [, major, minor] = /^([0-9]{1,20})(?:\.([0-9]{1,20}))?(?:\.[xX*])+$/.exec(text) ?? [];
   if (major === undefined) {
     const from = parseBundleVersion(text);
-    return from && { from, isAbove: (version) => compareVersions(version, from) > 0 };
+    return from && { from, isAbove: (version) => compareBundleVersions(version, from) > 0 };
   }
   const from = parseBundleVersion(`${major}.${minor ?? '0'}.0`);
   const next =
     minor === undefined
       ? parseBundleVersion(`${String(BigInt(major) + 1n)}.0.0`)
       : parseBundleVersion(`${major}.${String(BigInt(minor) + 1n)}.0`);
-  return from && next && { from, isAbove: (version) => compareVersions(version, next) >= 0 };
+  return from && next && { from, isAbove: (version) => compareBundleVersions(version, next) >= 0 };
 }

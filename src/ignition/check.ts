@@ -10,7 +10,7 @@ import {
   type IgnitionConfig,
   isResource,
   type Node,
-  type Resource,
+  type IgnitionResource,
   type Unit,
 } from './schema.ts';
 import { isInstalled } from './units.ts';
@@ -199,7 +199,7 @@ function checkFile(file: File, path: string): Finding[] {
     : [];
 }
 
-type Placed = { readonly resource: Resource; readonly path: string };
+type Placed = { readonly resource: IgnitionResource; readonly path: string };
 
 /** Lists the resources of a config by the table of members. */
 function listResources(value: unknown, shape: Shape, path: string): readonly Placed[] {
@@ -209,7 +209,7 @@ function listResources(value: unknown, shape: Shape, path: string): readonly Pla
     );
   }
   if (shape.kind !== 'record') return [];
-  if (isResource(shape)) return [{ resource: value as Resource, path }];
+  if (isResource(shape)) return [{ resource: value as IgnitionResource, path }];
   return Object.entries(value as Record<string, unknown>).flatMap(([key, member]) => {
     const known = findField(shape, key);
     return known === undefined || member === undefined
@@ -232,7 +232,7 @@ function checkResources(config: IgnitionConfig): Finding[] {
   );
 }
 
-function checkResource({ compression, verification }: Resource): string[] {
+function checkResource({ compression, verification }: IgnitionResource): string[] {
   const problems: string[] = [];
   if (compression !== undefined && !['', 'gzip'].includes(compression)) {
     problems.push(`compression "${compression}" is not gzip`);
@@ -245,7 +245,7 @@ function checkResource({ compression, verification }: Resource): string[] {
 }
 
 function checkSource(
-  resource: Resource,
+  resource: IgnitionResource,
   schemes: readonly string[],
   left: { bytes: number },
 ): readonly string[] {

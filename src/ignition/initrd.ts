@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
 import { crc32, gzipSync, inflateRawSync, type InputType } from 'node:zlib';
-import { createBudget, type Budget, explainDecodeError } from '../base/decode/limits.ts';
+import { createBudget, type DecodeBudget, explainDecodeError } from '../base/decode/limits.ts';
 import { decodeInThread } from '../base/decode/threads.ts';
 import { unzstdFrame } from '../base/decode/zstd.ts';
 import { createByteReader } from '../base/decode/byte-reader.ts';
 import { isErrno, IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 
-type InitrdBudget = Budget<keyof typeof LIMITS>;
+type InitrdBudget = DecodeBudget<keyof typeof LIMITS>;
 
 /**
  * An archive as an initrd: gzip at its best level, padded with NUL to 4 bytes, because the kernel needs the

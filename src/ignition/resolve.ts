@@ -5,7 +5,7 @@ import { redactUrl } from '../base/text/redact.ts';
 import { parseIgnition } from './config.ts';
 import { mergeConfigs } from './merge.ts';
 import { decodeResource, hasHash } from './resource.ts';
-import type { IgnitionConfig, MergedResources, Resource } from './schema.ts';
+import type { IgnitionConfig, MergedResources, IgnitionResource } from './schema.ts';
 
 /** A config that another one names in `ignition.config` and whose contents are not known here. */
 export type Unresolved = {
@@ -85,7 +85,7 @@ function withMerge(config: IgnitionConfig, merge: MergedResources): IgnitionConf
 }
 
 /** Reads and resolves the config that a resource holds; undefined, with the reason noted, if it is not known. */
-function open(resource: Resource, state: Resolving): IgnitionConfig | undefined {
+function open(resource: IgnitionResource, state: Resolving): IgnitionConfig | undefined {
   const { unresolved, depth } = state;
   const read = readHeld(resource, state);
   if ('config' in read) return resolve(read.config, { ...state, depth: depth + 1 });
@@ -94,7 +94,7 @@ function open(resource: Resource, state: Resolving): IgnitionConfig | undefined 
 }
 
 function readHeld(
-  resource: Resource,
+  resource: IgnitionResource,
   { left, depth }: Resolving,
 ): { readonly config: IgnitionConfig } | { readonly reason: string } {
   if (!isHeld(resource)) return { reason: 'its contents are elsewhere' };
@@ -120,9 +120,9 @@ const countEntries = ({ passwd, storage, systemd }: IgnitionConfig): number =>
     .flatMap((section) => Object.values(section ?? {}) as readonly unknown[])
     .reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0);
 
-const isHeld = ({ source = '' }: Resource): boolean => /^data:/i.test(source);
+const isHeld = ({ source = '' }: IgnitionResource): boolean => /^data:/i.test(source);
 
-function nameSource(resource: Resource): string {
+function nameSource(resource: IgnitionResource): string {
   const { source = '' } = resource;
   if (isHeld(resource)) return 'data:';
   return URL.canParse(source) ? redactUrl(source) : 'an address that is not a URL';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
-import type { File, Resource } from './schema.ts';
+import type { File, IgnitionResource } from './schema.ts';
 
 /** Bytes that one resource of a configuration may unpack to. */
 const MAX_SIZE = 64 << 20;
@@ -11,7 +11,7 @@ const MAX_SIZE = 64 << 20;
  * @param limit bytes that it may unpack to
  * @returns undefined if the bytes come from elsewhere, cannot be decoded, or exceed the limit
  */
-export function decodeResource(resource: Resource, limit = MAX_SIZE): Buffer | undefined {
+export function decodeResource(resource: IgnitionResource, limit = MAX_SIZE): Buffer | undefined {
   const held = decodeDataUrl(resource.source ?? '');
   if (typeof held === 'string') return undefined;
   const bytes = unpack(held, resource, limit);
@@ -27,7 +27,10 @@ export const decodeFileContent = ({ contents = {} }: Pick<File, 'contents'>): Bu
  *
  * @param left bytes that all resources of a configuration may unpack to; what exceeds them is not checked
  */
-export function explainHeld(resource: Resource, left: { bytes: number }): string | undefined {
+export function explainHeld(
+  resource: IgnitionResource,
+  left: { bytes: number },
+): string | undefined {
   const held = decodeDataUrl(resource.source ?? '');
   if (typeof held === 'string') return `data URL ${held}`;
   const bytes = unpack(held, resource, left.bytes);
@@ -38,7 +41,7 @@ export function explainHeld(resource: Resource, left: { bytes: number }): string
 }
 
 /** `verification.hash` is of the contents without compression. */
-export function hasHash(bytes: Uint8Array, { verification }: Resource): boolean {
+export function hasHash(bytes: Uint8Array, { verification }: IgnitionResource): boolean {
   if (verification?.hash === undefined) return true;
   const [, type, hex] = /^(sha256|sha512)-([0-9a-f]+)$/i.exec(verification.hash) ?? [];
   if (type === undefined || hex === undefined) return false;
@@ -48,7 +51,7 @@ export function hasHash(bytes: Uint8Array, { verification }: Resource): boolean 
 const TOO_LARGE = 'is too large';
 
 /** The bytes without their compression, or the reason against them. */
-function unpack(held: Buffer, { compression }: Resource, limit: number): Buffer | string {
+function unpack(held: Buffer, { compression }: IgnitionResource, limit: number): Buffer | string {
   if (compression !== 'gzip') return held.length <= limit ? held : TOO_LARGE;
   try {
     return gunzipSync(held, { maxOutputLength: Math.max(1, limit) });

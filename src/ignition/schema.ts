@@ -199,7 +199,7 @@ export const DOCUMENT = record(
 
 /** An Ignition configuration of specification 3. Modes are numbers, as in the JSON: 0o644 is 420. */
 export type IgnitionConfig = TypeOf<typeof DOCUMENT>;
-export type Resource = TypeOf<typeof RESOURCE>;
+export type IgnitionResource = TypeOf<typeof RESOURCE>;
 export type MergedResources = TypeOf<typeof MERGED>;
 export type Node = Pick<File, 'path' | 'overwrite' | 'user' | 'group'>;
 export type File = TypeOf<typeof FILE>;

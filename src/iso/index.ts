@@ -52,7 +52,7 @@ export { readBootMenus } from './coreos/menu.ts';
 export type { BootEntry } from './boot/el-torito.ts';
 export type { BootMenu, MenuEntry } from './coreos/menu.ts';
 export {
-  malformed,
+  malformedLive,
   parseMinimalRecipe,
   readCoreosFeatures,
   readCoreosLive,

@@ -12,7 +12,13 @@ import { decodeEmbedded, type Embedded, readOptionalKargs } from './areas.ts';
 import type { Compared } from './compare-parts.ts';
 import { digestBuilt } from './compare-trees.ts';
 import { type MediaIndex, readIndex } from './media-index.ts';
-import { attempt, type Attempt, useMedium, type IsoSource, readBootstrapIgnition } from './open.ts';
+import {
+  attempt,
+  type OpenAttempt,
+  useMedium,
+  type IsoSource,
+  readBootstrapIgnition,
+} from './open.ts';
 import { readProof } from './proof.ts';
 
 /* Contents of a medium that a comparison reads: its index, kernel arguments and Ignition configs. */
@@ -42,18 +48,18 @@ export type ComparedMedium = {
   /** Bytes. */
   readonly size: number;
   /** No value if sealift did not make the medium. */
-  readonly index: Attempt<MediaIndex | undefined>;
+  readonly index: OpenAttempt<MediaIndex | undefined>;
   /** No value without areas for them; of an ISO without an embed area the problem says what is missing. */
-  readonly kernelArguments: Attempt<string | undefined>;
+  readonly kernelArguments: OpenAttempt<string | undefined>;
   /** No value if nothing is embedded. */
-  readonly embedded: Attempt<ComparedConfig | undefined>;
+  readonly embedded: OpenAttempt<ComparedConfig | undefined>;
   /** Digest that the proof of a medium without an index names; undefined for other ISOs. */
   readonly proof: Digest | undefined;
   /** Bytes of the areas that a customisation may change, in the form that they have on the medium. */
   readonly areas: Digest;
   /** Copy of the areas as built. */
-  readonly built: Attempt<Digest | undefined>;
-  readonly bootstrap: Attempt<ComparedConfig | undefined>;
+  readonly built: OpenAttempt<Digest | undefined>;
+  readonly bootstrap: OpenAttempt<ComparedConfig | undefined>;
 };
 
 /**
@@ -91,7 +97,7 @@ async function readEmbedArea(iso: IsoImage): Promise<Uint8Array> {
 
 const readAll = (
   iso: IsoImage,
-  { value }: Attempt<Awaited<ReturnType<typeof locateKargAreas>>>,
+  { value }: OpenAttempt<Awaited<ReturnType<typeof locateKargAreas>>>,
 ): Promise<readonly Uint8Array[]> =>
   Promise.all((value?.areas ?? []).map(({ offset }) => iso.readBytes(offset, value?.size ?? 0)));
 

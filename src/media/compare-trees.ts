@@ -8,14 +8,14 @@ import {
   listChanges,
 } from './compare-parts.ts';
 import { BUILT_PATH } from './media-index.ts';
-import { attempt, type Attempt, type IsoSource, useMedium } from './open.ts';
+import { attempt, type OpenAttempt, type IsoSource, useMedium } from './open.ts';
 
 /* Comparison of files by the directories of two media: without an index, nothing names their bytes. */
 
 type Tree = ReadonlyMap<string, Compared<ComparedFile>>;
 
 /** Lists the files outside the registry by path, kind and size. Their bytes are not read. */
-export const readTree = (medium: IsoSource): Promise<Attempt<Tree>> =>
+export const readTree = (medium: IsoSource): Promise<OpenAttempt<Tree>> =>
   useMedium(medium, (iso) => attempt(() => listTree(iso)));
 
 async function listTree(iso: IsoImage): Promise<Tree> {
@@ -30,8 +30,8 @@ async function listTree(iso: IsoImage): Promise<Tree> {
 
 /** Compares the files of two trees; undefined if one of them cannot be read. */
 export const compareTrees = (
-  { value: old }: Attempt<Tree>,
-  { value: now }: Attempt<Tree>,
+  { value: old }: OpenAttempt<Tree>,
+  { value: now }: OpenAttempt<Tree>,
 ): Changes<ComparedFile> | undefined => old && now && listChanges(old, now);
 
 /** Digest of the copy of the areas as built, which a customisation may overwrite; undefined without such a copy. */

@@ -3,7 +3,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { parseResolved } from '../ignition/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import {
-  describeCluster,
+  readConfiguredCluster,
   findCautions,
   type ConfiguredCluster,
 } from '../openshift/agent/cluster.ts';
@@ -59,7 +59,7 @@ export async function checkConfigImage(
 ): Promise<ConfigImageCheck> {
   const { system, ...told } = await readLiveMedium(medium.path);
   const { label, archive, problem } = await readImage(image.path);
-  const cluster = archive && describeCluster(archive);
+  const cluster = archive && readConfiguredCluster(archive);
   const releaseImage = system.clusterImageSet && findReleaseImage(system.clusterImageSet);
   const ofImage = [
     ...findLabelObstacle(label),

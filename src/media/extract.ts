@@ -13,7 +13,7 @@ import {
   type KargsFile,
   type IsoImage,
   type IsoNode,
-  malformed,
+  malformedLive,
   type MinimalRecipe,
   openIso,
   parseMinimalRecipe,
@@ -176,7 +176,7 @@ async function unpack(
     onProgress(end);
   };
   const putUnpacked = async (size: number): Promise<void> => {
-    if (size < 0 || taken + size > unpacked.length) throw malformed('has runs that overlap');
+    if (size < 0 || taken + size > unpacked.length) throw malformedLive('has runs that overlap');
     await put(unpacked.subarray(taken, (taken += size)));
   };
   for (const { minimal, full, size } of runs) {
@@ -205,7 +205,7 @@ async function gather(packed: Uint8Array, signal: AbortSignal): Promise<Buffer> 
   let size = 0;
   for await (const piece of decodeInThread('xz', stream, { signal })) {
     size += piece.length;
-    if (size > LARGEST_REST) throw malformed(`unpacks to more than ${LARGEST_REST} bytes`);
+    if (size > LARGEST_REST) throw malformedLive(`unpacks to more than ${LARGEST_REST} bytes`);
     pieces.push(Buffer.from(piece));
   }
   return Buffer.concat(pieces);
@@ -228,7 +228,7 @@ async function changeArguments(
     const iso = await openIso(image);
     const kargs = await readKargAreas(iso);
     const [, liveiso] = LIVEISO.exec(kargs.text) ?? [];
-    if (liveiso === undefined) throw malformed('makes an ISO without coreos.liveiso=');
+    if (liveiso === undefined) throw malformedLive('makes an ISO without coreos.liveiso=');
     const text = editKargs(kargs.text, { remove: [liveiso], append: [] });
     const append = rootfsUrl === undefined ? [] : [`coreos.live.rootfs_url=${rootfsUrl}`];
     for (const { offset, bytes } of planEditedKargs({ ...kargs, default: text }, { append }))
@@ -245,7 +245,7 @@ async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Prom
   if (node?.kind !== 'file') return;
   const json = await readKargsFile(iso, node);
   const listed = Buffer.from(formatKargsInfo({ ...json, default: text }).padEnd(node.size));
-  if (listed.length > node.size) throw malformed('makes an ISO whose arguments do not fit');
+  if (listed.length > node.size) throw malformedLive('makes an ISO whose arguments do not fit');
   await writeWhole(file, listed, node.extents[0]?.offset ?? 0);
 }
 

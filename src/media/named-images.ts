@@ -22,7 +22,7 @@ import {
   RELEASE_IMAGES_REPOSITORY,
 } from '../openshift/mirror/sets.ts';
 import { NODE_REGISTRIES } from '../openshift/node/lookup.ts';
-import { type Manifest, splitDocuments } from '../openshift/node/manifests.ts';
+import { type NodeManifest, splitDocuments } from '../openshift/node/manifests.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import { IMAGE_REFERENCES_PATH, parseImageReferences } from '../openshift/release/release.ts';
 import { IMAGE_MEMBER } from '../openshift/workspace/workspace.ts';
@@ -173,7 +173,7 @@ export const archOf = (index: Pick<MediaIndex, 'release'> | undefined): RpmArchi
   (index?.release.architecture ?? 'x86_64') as RpmArchitecture;
 
 /** The manifests for the cluster in the config of a medium. */
-export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manifest[] =>
+export const readExtraManifests = ({ storage }: IgnitionConfig): readonly NodeManifest[] =>
   (storage?.files ?? [])
     .filter(({ path }) => path.startsWith(EXTRA_MANIFESTS))
     .flatMap((file) => {
@@ -182,7 +182,7 @@ export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manife
     });
 
 /** The images of catalog sources that the registry of a node serves. */
-const listCatalogSources = (manifests: readonly Manifest[]): readonly NamedImage[] =>
+const listCatalogSources = (manifests: readonly NodeManifest[]): readonly NamedImage[] =>
   manifests.flatMap(splitReadable).flatMap(({ document }) => {
     const kind = document.get('kind');
     if (kind !== 'CatalogSource' && kind !== 'ClusterCatalog') return [];
@@ -193,7 +193,7 @@ const listCatalogSources = (manifests: readonly Manifest[]): readonly NamedImage
   });
 
 /** A manifest that is not YAML names no image; those who apply it refuse it. */
-export function splitReadable(manifest: Manifest): ReturnType<typeof splitDocuments> {
+export function splitReadable(manifest: NodeManifest): ReturnType<typeof splitDocuments> {
   try {
     return splitDocuments(manifest);
   } catch (error) {

@@ -155,13 +155,13 @@ async function readWhole(image: RandomAccess, node: Node, limit: number): Promis
   return Buffer.concat(pieces);
 }
 
-export type Attempt<Value> = { readonly value?: Value; readonly problem?: string };
+export type OpenAttempt<Value> = { readonly value?: Value; readonly problem?: string };
 
 /**
  * Reads a part and reports damage instead of throwing, because damage is often the reason to look at an
  * image.
  */
-export async function attempt<Value>(read: () => Promise<Value>): Promise<Attempt<Value>> {
+export async function attempt<Value>(read: () => Promise<Value>): Promise<OpenAttempt<Value>> {
   try {
     return { value: await read() };
   } catch (error) {

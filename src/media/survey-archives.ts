@@ -7,7 +7,7 @@ import {
 } from '../openshift/mirror/mirrors.ts';
 import { ADDITIONAL_IMAGES, RELEASE_IMAGES_REPOSITORY } from '../openshift/mirror/sets.ts';
 import { renderCatalogResources, renderClusterCatalogs } from '../openshift/node/catalogs.ts';
-import type { Manifest } from '../openshift/node/manifests.ts';
+import type { NodeManifest } from '../openshift/node/manifests.ts';
 import type {
   ArchivedCatalog,
   ArchivedImage,
@@ -30,7 +30,7 @@ import { listNamedImages } from './named-images.ts';
 
 type SurveyedArchives = {
   readonly mirrors: readonly PlannedMirror[];
-  readonly catalogs: readonly { readonly manifest: Manifest; readonly place: string }[];
+  readonly catalogs: readonly { readonly manifest: NodeManifest; readonly place: string }[];
   /** Images that the configurations of the runs ask for. */
   readonly named: readonly NamedImage[];
   /** Gives a catalog its tag, and leaves out its original and those of other filters. */

@@ -59,9 +59,9 @@ export type Verification = {
 };
 
 /** A problem that is reported as an error with the code `verify.KIND`. */
-export type Finding = Omit<ImageProblem, 'severity' | 'code'>;
+export type ContentFinding = Omit<ImageProblem, 'severity' | 'code'>;
 
-export type Report = (finding: Finding) => void;
+export type ReportFinding = (finding: ContentFinding) => void;
 
 export type VerifyOptions = {
   readonly signal: AbortSignal;
@@ -74,7 +74,7 @@ export type VerifyOptions = {
 export async function compareTree(
   iso: Pick<IsoFiles, 'walk'>,
   extents: readonly IndexExtent[],
-  report: Report,
+  report: ReportFinding,
 ): Promise<void> {
   const listed = new Map(
     extents.flatMap((extent) => extent.paths.map((path) => [path, extent] as const)),
@@ -155,7 +155,7 @@ export async function checkContents(
 }
 
 type CheckOptions = VerifyOptions & {
-  readonly report: Report;
+  readonly report: ReportFinding;
   /** Bytes of the medium; a device has more. */
   readonly size: number;
   /** Takes the bytes that were compared. */
@@ -227,7 +227,7 @@ async function createUserLookup(
   return (extent) => [...(users.get(extent) ?? [])];
 }
 
-const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): Finding => ({
+const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): ContentFinding => ({
   kind: 'index',
   problem: 'overlaps another extent of the index',
   offset,
@@ -240,7 +240,7 @@ function describeLost(
   { offset, size, paths }: IndexExtent,
   fileSize: number,
   images: readonly string[],
-): Finding[] {
+): ContentFinding[] {
   const problem = describeCut(offset, fileSize);
   const about = { kind: 'lost', problem, offset, size } as const;
   const needed = images.length > 0 && { images };
@@ -248,7 +248,7 @@ function describeLost(
   return paths.map((path) => ({ ...about, ...needed, path }));
 }
 
-const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): Finding => ({
+const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): ContentFinding => ({
   kind: 'content',
   problem: unreadable ?? 'is not all zeros, but the index names no extent here',
   offset,
@@ -258,7 +258,7 @@ const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): F
 function describeDamaged(
   { extent, found, unreadable }: DamagedExtent,
   images: readonly string[],
-): Finding {
+): ContentFinding {
   const { offset, size, digest, paths } = extent;
   return {
     kind: 'content',
@@ -274,7 +274,7 @@ const describeCut = (offset: number, fileSize: number): string =>
   offset >= fileSize ? 'is past the end of the file' : 'continues past the end of the file';
 
 /** Finds files that the directories of an image without an index name and the file lacks. */
-export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void> {
+export async function findLostFiles(iso: IsoFiles, report: ReportFinding): Promise<void> {
   for await (const { path, node } of iso.walk()) {
     if (node.kind !== 'file') continue;
     const lost = node.extents.find((extent) => endOf(extent) > iso.fileSize);

@@ -7,14 +7,14 @@ import { type JudgedArea, summarizeAreas } from './judge-areas.ts';
 import type { MediaIndex } from './media-index.ts';
 import { NewerFormatError } from './newer.ts';
 import { describeDamage } from './open.ts';
-import type { Report, Unproven, Verification } from './verify-contents.ts';
+import type { ReportFinding, Unproven, Verification } from './verify-contents.ts';
 import type { Sample } from './sample-extents.ts';
 
 /** The findings of a verification that is not finished. */
 export type Findings = {
   readonly problems: ImageProblem[];
   readonly oddities: string[];
-  readonly report: Report;
+  readonly report: ReportFinding;
   readonly coverage: Coverage;
   readonly areas: JudgedArea[];
   checked: Verification['checked'];

@@ -1,8 +1,8 @@
 import { contains, type Family, type IpAddress, parseCidr } from '../base/ip-address.ts';
-import type { NetworkState, Route } from './read.ts';
+import type { NetworkState, NetworkRoute } from './read.ts';
 import type { InterfaceAddress, IpSettings } from './members.ts';
 import type { NetworkInterface } from './state.ts';
-import type { Finding } from './values.ts';
+import type { NetworkFinding } from './values.ts';
 
 /* This file owns the meaning of address settings, and the choice of the interface for name servers. */
 
@@ -100,7 +100,7 @@ export type NamesOfInterface = {
  */
 export function placeNames({ interfaces, servers, domains }: NetworkState): {
   readonly placed: readonly NamesOfInterface[];
-  readonly problems: readonly Finding[];
+  readonly problems: readonly NetworkFinding[];
 } {
   const usable = interfaces.filter((each) => isThere(each) && !WITHOUT_SERVERS.includes(each.type));
   if (servers.length === 0) return placeDomains(usable, domains);
@@ -122,7 +122,7 @@ export function placeNames({ interfaces, servers, domains }: NetworkState): {
 const SERVERS = 'dns-resolver.config.server';
 
 /** NetworkManager asks all servers of one family before those of the other. */
-function checkOrder(servers: NetworkState['servers']): Finding[] {
+function checkOrder(servers: NetworkState['servers']): NetworkFinding[] {
   const changes = servers.flatMap(({ address }, at) =>
     at > 0 && servers[at - 1]?.address.family !== address.family ? [at] : [],
   );
@@ -135,7 +135,7 @@ function checkOrder(servers: NetworkState['servers']): Finding[] {
 function checkZones(
   usable: readonly NetworkInterface[],
   servers: NetworkState['servers'],
-): readonly Finding[] {
+): readonly NetworkFinding[] {
   const zones = servers.flatMap(({ zone }, at) => (zone === undefined ? [] : [{ zone, at }]));
   const [first] = zones;
   const byName = new Map(usable.map((each) => [each.name, each]));
@@ -150,7 +150,7 @@ function checkZones(
   });
 }
 
-function lacking(servers: NetworkState['servers'], family: Family): Finding {
+function lacking(servers: NetworkState['servers'], family: Family): NetworkFinding {
   const at = servers.findIndex(({ address }) => address.family === family);
   const problem = `no interface has an IPv${family} address, so none can have this name server`;
   return { path: `${SERVERS}[${at}]`, problem };
@@ -198,4 +198,4 @@ function placeDomains(
 }
 
 /** The interface of a route: routes that drop packets are on the loopback. */
-export const outOf = (route: Route): string => route['next-hop-interface'] ?? 'lo';
+export const outOf = (route: NetworkRoute): string => route['next-hop-interface'] ?? 'lo';

@@ -3,7 +3,7 @@ import { parseMacAddress } from '../base/mac-address.ts';
 import { listOwned, type Owned } from './judge-addresses.ts';
 import type { MappedInterface } from './mac-map.ts';
 import type { NetworkState } from './read.ts';
-import type { Finding } from './values.ts';
+import type { NetworkFinding } from './values.ts';
 
 /* This file owns the comparison of the hosts of one document or request: two of them must not be one to others. */
 
@@ -15,8 +15,8 @@ export type ComparedHost = {
 };
 
 export type SharedFindings = {
-  readonly problems: readonly Finding[];
-  readonly warnings: readonly Finding[];
+  readonly problems: readonly NetworkFinding[];
+  readonly warnings: readonly NetworkFinding[];
 };
 
 /**
@@ -31,11 +31,11 @@ export function compareHosts(hosts: readonly ComparedHost[]): readonly SharedFin
     const own = listMacs(host);
     const repeated = own.filter((mac) => macs.has(mac));
     for (const mac of own) macs.add(mac);
-    const problems: Finding[] = repeated.map((mac) => ({
+    const problems: NetworkFinding[] = repeated.map((mac) => ({
       path: '',
       problem: `MAC ${mac} belongs to two hosts`,
     }));
-    const warnings: Finding[] = [];
+    const warnings: NetworkFinding[] = [];
     for (const each of host.state.interfaces.flatMap(listOwned)) {
       const key = formatAddress(each.subnet);
       const known = addresses.get(key);
@@ -59,7 +59,7 @@ const isMeeting = ({ routes }: NetworkState, { subnet }: Owned): boolean =>
 function explainShared(
   { owner, path, text }: Owned,
   other: Owned & { readonly host: ComparedHost },
-): Finding {
+): NetworkFinding {
   const place = other.host.placeOf(other.path);
   const where = place === '' ? '' : ` (${place})`;
   const problem = `${text} is also the address of "${other.owner}" of another host${where}`;

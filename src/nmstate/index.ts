@@ -18,4 +18,4 @@ export type { InterfaceAddress } from './members.ts';
 export { readInterfaces } from './read.ts';
 export type { NetworkInterface } from './state.ts';
 export { findNetworkTool, type NetworkTool } from './tool.ts';
-export { type Finding, formatFinding } from './values.ts';
+export { type NetworkFinding, formatFinding } from './values.ts';

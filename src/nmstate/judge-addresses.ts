@@ -9,9 +9,9 @@ import {
   outOf,
 } from './addresses.ts';
 import type { InterfaceAddress } from './members.ts';
-import type { NetworkState, Route } from './read.ts';
+import type { NetworkState, NetworkRoute } from './read.ts';
 import type { NetworkInterface } from './state.ts';
-import { type Finding, join } from './values.ts';
+import { type NetworkFinding, join } from './values.ts';
 
 /*
  * This file owns the rules for addresses and next hops. An address that cannot work is a problem. One
@@ -26,10 +26,14 @@ export const listOwned = (each: NetworkInterface): readonly Owned[] =>
     ? listAllAddresses(each).map((address) => ({ ...address, owner: each.name }))
     : [];
 
-const findingOf = ({ path, owner }: Owned, problem: string): Finding => ({ path, owner, problem });
+const findingOf = ({ path, owner }: Owned, problem: string): NetworkFinding => ({
+  path,
+  owner,
+  problem,
+});
 
 /** Addresses that no interface can use. */
-export const checkAddresses = ({ interfaces }: NetworkState): readonly Finding[] =>
+export const checkAddresses = ({ interfaces }: NetworkState): readonly NetworkFinding[] =>
   interfaces.flatMap(listOwned).flatMap((each) => {
     const { text, subnet } = each;
     if (isOfNoHost(subnet)) return [findingOf(each, `no interface can have the address ${text}`)];
@@ -42,7 +46,7 @@ export const checkAddresses = ({ interfaces }: NetworkState): readonly Finding[]
 const hasEdges = ({ subnet }: Owned): boolean => subnet.family === 4 && subnet.prefix <= 30;
 
 /** Addresses that work with some neighbours, or on some interfaces. */
-export function warnOfAddresses({ interfaces }: NetworkState): readonly Finding[] {
+export function warnOfAddresses({ interfaces }: NetworkState): readonly NetworkFinding[] {
   const owned = interfaces.flatMap(listOwned);
   const owners = new Map<string, string>();
   // Each VRF has addresses of its own.
@@ -76,7 +80,7 @@ const isSame = (a: IpAddress, b: IpAddress): boolean =>
   a.family === b.family && a.value === b.value;
 
 /** NetworkManager adds a route to a next hop that is in no subnet; hardly any router answers there. */
-export function warnOfHops({ byName, routes }: NetworkState): readonly Finding[] {
+export function warnOfHops({ byName, routes }: NetworkState): readonly NetworkFinding[] {
   const onLink = groupBy(
     routes.filter((route) => route['next-hop-address'] === undefined),
     outOf,
@@ -90,7 +94,11 @@ export function warnOfHops({ byName, routes }: NetworkState): readonly Finding[]
   });
 }
 
-function isReached(hop: IpAddress, out: NetworkInterface, onLink: readonly Route[] = []): boolean {
+function isReached(
+  hop: IpAddress,
+  out: NetworkInterface,
+  onLink: readonly NetworkRoute[] = [],
+): boolean {
   // A link-local address can be reached over any interface.
   if (isLinkLocal(hop) || isDynamic(out, hop.family)) return true;
   const mine = listAddresses(out, hop.family);

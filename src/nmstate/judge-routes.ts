@@ -1,16 +1,16 @@
 import { type Family, formatAddress, formatNetwork } from '../base/ip-address.ts';
 import { isDynamic, isEnabled, listAddresses, outOf } from './addresses.ts';
 import { explainHop } from './judge-addresses.ts';
-import type { NetworkState, Route, RouteRule } from './read.ts';
+import type { NetworkState, NetworkRoute, RouteRule } from './read.ts';
 import type { NetworkInterface } from './state.ts';
-import { type Finding, join } from './values.ts';
+import { type NetworkFinding, join } from './values.ts';
 
 /* This file owns the rules for routes and route rules. */
 
 type Explained = readonly [member: string, problem: string | undefined];
 
 /** The problems of a route, and of the interface that it names. */
-export function checkRoute(route: Route, state: NetworkState): readonly Finding[] {
+export function checkRoute(route: NetworkRoute, state: NetworkState): readonly NetworkFinding[] {
   const { destination, source, weight, 'next-hop-address': hop, 'route-type': type } = route;
   const ofFamily = (address: typeof hop): string | undefined =>
     address === undefined || address.family === destination.family
@@ -38,13 +38,13 @@ export function checkRoute(route: Route, state: NetworkState): readonly Finding[
   );
 }
 
-function explainDestination({ destination, 'route-type': type }: Route): string | undefined {
+function explainDestination({ destination, 'route-type': type }: NetworkRoute): string | undefined {
   const { family, value, prefix } = destination;
   const isOfNone = family === 4 && value >> 24n === 0n && prefix >= 8 && type === undefined;
   return isOfNone ? 'no host is in 0.0.0.0/8; the default route is 0.0.0.0/0' : undefined;
 }
 
-function explainOut(route: Route, { byName }: NetworkState): string | undefined {
+function explainOut(route: NetworkRoute, { byName }: NetworkState): string | undefined {
   const { destination, 'next-hop-interface': out, 'route-type': type } = route;
   if (type !== undefined)
     return out === undefined || out === 'lo' ? undefined : `a ${type} route has no next hop`;
@@ -65,7 +65,7 @@ function explainFamily(found: NetworkInterface, family: Family): string | undefi
 }
 
 /** The problems of a rule that chooses a route table. */
-export function checkRule(rule: RouteRule): readonly Finding[] {
+export function checkRule(rule: RouteRule): readonly NetworkFinding[] {
   const { path, family, 'ip-from': from, 'ip-to': to, fwmark, fwmask } = rule;
   if (from === undefined && to === undefined && family === undefined) {
     return [{ path, problem: 'a rule needs ip-from, ip-to or family' }];

@@ -16,7 +16,7 @@ import { listBondOptions } from './profiles.ts';
 import { checkRoute, checkRule } from './judge-routes.ts';
 import type { NetworkState } from './read.ts';
 import { isLongNamed, type NetworkInterface } from './state.ts';
-import { expected, type Finding, join } from './values.ts';
+import { expected, type NetworkFinding, join } from './values.ts';
 
 /*
  * This file owns the rules for a whole network: what nmstate refuses, what NetworkManager refuses in
@@ -29,7 +29,10 @@ export type JudgeOptions = {
 };
 
 /** The problems of a network whose members could all be read. */
-export const judgeState = (state: NetworkState, options: JudgeOptions = {}): readonly Finding[] => [
+export const judgeState = (
+  state: NetworkState,
+  options: JudgeOptions = {},
+): readonly NetworkFinding[] => [
   ...checkNames(state.interfaces, options),
   ...state.interfaces.filter(isThere).flatMap((each) => checkInterface(each, state)),
   ...checkPorts(state.interfaces),
@@ -43,7 +46,7 @@ export const judgeState = (state: NetworkState, options: JudgeOptions = {}): rea
   ...checkContent(state),
 ];
 
-const findingAt = (each: NetworkInterface, member: string, problem: string): Finding => ({
+const findingAt = (each: NetworkInterface, member: string, problem: string): NetworkFinding => ({
   path: join(each.path, member),
   owner: each.name,
   problem,
@@ -55,7 +58,7 @@ const LONGEST_NAME = 15;
 function checkNames(
   interfaces: readonly NetworkInterface[],
   { isMapped = false }: JudgeOptions,
-): readonly Finding[] {
+): readonly NetworkFinding[] {
   const seen = new Set<string>();
   return interfaces.flatMap((each) => {
     const { name, type, state } = each;
@@ -92,7 +95,7 @@ function fitsKernel({ name, type, identifier }: NetworkInterface, isMapped: bool
   return isMapped && type === 'vlan' && /^[^.]{1,15}\.\d{1,4}$/.test(name);
 }
 
-function checkInterface(each: NetworkInterface, state: NetworkState): readonly Finding[] {
+function checkInterface(each: NetworkInterface, state: NetworkState): readonly NetworkFinding[] {
   const { identifier, 'mac-address': mac, 'link-aggregation': bond, 'vlan': vlan } = each;
   const options = bond ? refuseBondOptions(bond.mode, listBondOptions(each)) : [];
   return [
@@ -110,7 +113,7 @@ function checkInterface(each: NetworkInterface, state: NetworkState): readonly F
 }
 
 /** NetworkManager creates bonds and bridges by their names (nm-setting-bond.c and nm-setting-bridge.c, verify). */
-function checkIdentifier(each: NetworkInterface): readonly Finding[] {
+function checkIdentifier(each: NetworkInterface): readonly NetworkFinding[] {
   const isVirtual = ['bond', 'linux-bridge'].includes(each.type);
   return [
     ...(each['mac-address'] === undefined
@@ -127,7 +130,7 @@ const LEAST_IPV6_MTU = 1280;
 /** Headers of VXLAN over IPv4 (RFC 7348 5). */
 const VXLAN_HEADERS = 50;
 
-function checkMtu(each: NetworkInterface, state: NetworkState): readonly Finding[] {
+function checkMtu(each: NetworkInterface, state: NetworkState): readonly NetworkFinding[] {
   const { mtu = 0 } = each;
   if (mtu === 0) return [];
   const isSmall = isEnabled(each, 6) && mtu < LEAST_IPV6_MTU;
@@ -140,7 +143,7 @@ function checkBaseMtu(
   each: NetworkInterface,
   mtu: number,
   { byName }: NetworkState,
-): readonly Finding[] {
+): readonly NetworkFinding[] {
   const [{ name } = { name: '' }] = listBases(each);
   const base = byName.get(name);
   if (base?.mtu === undefined || !isThere(base)) return [];
@@ -156,7 +159,7 @@ export const isDuid = (text: string): boolean =>
   /^[\da-f]{1,2}(?::[\da-f]{1,2}){2,129}$/i.test(text) ||
   /^(?:[\da-f]{2}){3,130}$/i.test(text);
 
-function checkFamilies(each: NetworkInterface): readonly Finding[] {
+function checkFamilies(each: NetworkInterface): readonly NetworkFinding[] {
   const { dhcp, autoconf, enabled, 'dhcp-duid': duid } = settingsOf(each, 6);
   return [
     ...(enabled === true && autoconf === true && dhcp !== true
@@ -178,7 +181,7 @@ function checkFamilies(each: NetworkInterface): readonly Finding[] {
 }
 
 /** A port belongs to one controller, and only ports of a VRF and of Open vSwitch have addresses. */
-function checkPorts(interfaces: readonly NetworkInterface[]): readonly Finding[] {
+function checkPorts(interfaces: readonly NetworkInterface[]): readonly NetworkFinding[] {
   const owners = new Map<string, NetworkInterface>();
   const there = interfaces.filter(isThere);
   const ports = there.flatMap((owner) => listPorts(owner).map((port) => ({ port, owner })));
@@ -210,7 +213,7 @@ function explainPort(
 }
 
 /** Interfaces that are below each other: none of them can be made before the others. */
-function checkCycles({ interfaces, byName }: NetworkState): readonly Finding[] {
+function checkCycles({ interfaces, byName }: NetworkState): readonly NetworkFinding[] {
   const done = new Set<string>();
   return interfaces.flatMap((each) => {
     const path = isThere(each) ? findCycle(each, byName, done) : undefined;
@@ -268,7 +271,7 @@ const listBelow = (each: NetworkInterface): string[] =>
         .filter((name) => name !== each.name);
 
 /** A document that configures nothing leaves a host offline; openshift-install refuses it, too. */
-function checkContent({ interfaces, routes, rules }: NetworkState): readonly Finding[] {
+function checkContent({ interfaces, routes, rules }: NetworkState): readonly NetworkFinding[] {
   if (interfaces.some(isThere) || routes.length + rules.length > 0) return [];
   const problem = 'nmstate generated an empty NetworkManager config file content';
   return [{ path: '', problem, hint: 'leave the network out for DHCP on all interfaces' }];

@@ -7,8 +7,8 @@
 export type Keyfile = { readonly name: string; readonly content: string };
 
 /** `key=value` pairs below `[name]`, in their order. */
-export type Section = { readonly name: string; readonly entries: readonly Entry[] };
-export type Entry = readonly [key: string, value: string];
+export type Section = { readonly name: string; readonly entries: readonly KeyfileEntry[] };
+export type KeyfileEntry = readonly [key: string, value: string];
 
 /**
  * The text of a profile as the agent-based installer writes it: every profile connects automatically and
@@ -28,7 +28,7 @@ export const escapeText = (text: string): string =>
 
 /** Reads the sections of a profile that nmstate made. */
 export function parseKeyfile(content: string): readonly Section[] {
-  const sections: { name: string; entries: Entry[] }[] = [];
+  const sections: { name: string; entries: KeyfileEntry[] }[] = [];
   for (const line of content.split(/\r?\n/)) {
     const [, header] = /^\[(.*)\]\s*$/.exec(line) ?? [];
     if (header !== undefined) sections.push({ name: header, entries: [] });

@@ -4,7 +4,7 @@ import { isThere, listBases, listPorts } from './addresses.ts';
 import { isAddressOfHost } from './bond.ts';
 import type { NetworkState } from './read.ts';
 import type { NetworkInterface } from './state.ts';
-import { expected, type Finding } from './values.ts';
+import { expected, type NetworkFinding } from './values.ts';
 
 /*
  * This file owns the rules for MAC addresses: for those of the document, and for the map by which a host
@@ -24,7 +24,7 @@ const PREDICTABLE = /^en[PsvxXbucaipod]/;
 export function checkMap(
   { interfaces, byName }: NetworkState,
   map: readonly MappedInterface[],
-): readonly Finding[] {
+): readonly NetworkFinding[] {
   const names = new Set(map.map(({ name }) => name));
   const macs = map.map(({ macAddress }) => normalise(macAddress));
   const there = interfaces.filter(isThere);
@@ -49,14 +49,14 @@ export function checkMap(
   ];
 }
 
-const lacking = (name: string, path: string): Finding => ({
+const lacking = (name: string, path: string): NetworkFinding => ({
   path,
   owner: name,
   problem: 'the MAC map has no entry for this interface',
   hint: `add its MAC address with the name "${name}"`,
 });
 
-function explainMac(mac: string, name: string): readonly Finding[] {
+function explainMac(mac: string, name: string): readonly NetworkFinding[] {
   const about = { path: '', owner: name };
   if (parseMacAddress(mac) === undefined) {
     return [{ ...about, problem: `MAC map: ${expected(mac, 'a MAC address')}` }];
@@ -70,7 +70,7 @@ function explainMac(mac: string, name: string): readonly Finding[] {
 export function warnOfMap(
   { interfaces, byName }: NetworkState,
   map: readonly MappedInterface[],
-): readonly Finding[] {
+): readonly NetworkFinding[] {
   const named = new Set(
     interfaces.flatMap((each) =>
       [each, ...listPorts(each), ...listBases(each)].map(({ name }) => name),
@@ -91,7 +91,7 @@ export function warnOfMap(
 export function findSharedMacs(
   interfaces: readonly NetworkInterface[],
   isOfKind: (each: NetworkInterface) => boolean,
-): readonly Finding[] {
+): readonly NetworkFinding[] {
   const owners = new Map<string, string>();
   return interfaces.filter(isThere).flatMap((each) => {
     const { name, path, 'mac-address': mac } = each;

@@ -1,7 +1,7 @@
 import { type BondFinding, refuseBondOptions } from './bond.ts';
 import { type Keyfile, normaliseKeyfile, parseKeyfile } from './keyfile.ts';
 import { isDuid } from './judge.ts';
-import type { Finding } from './values.ts';
+import type { NetworkFinding } from './values.ts';
 
 /*
  * This file owns the rules by which NetworkManager refuses a profile: a host with such a profile is
@@ -9,7 +9,7 @@ import type { Finding } from './values.ts';
  */
 
 /** The problems for which NetworkManager refuses profiles that nmstate made. */
-export const judgeProfiles = (profiles: readonly Keyfile[]): readonly Finding[] =>
+export const judgeProfiles = (profiles: readonly Keyfile[]): readonly NetworkFinding[] =>
   profiles.flatMap((profile) => {
     const owner = profile.name.replace(/\.nmconnection$/, '');
     const problems = judgeProfile(readSections(profile));
@@ -68,7 +68,7 @@ const withoutDefault = (key: string, value: string): string =>
 export function explainDifferences(
   ours: readonly Keyfile[],
   theirs: readonly Keyfile[],
-): readonly Finding[] {
+): readonly NetworkFinding[] {
   const [mine, other] = [ours, theirs].map(listEntries);
   const names = [...new Set([...(mine?.keys() ?? []), ...(other?.keys() ?? [])])];
   const differing = names.filter((key) => mine?.get(key) !== other?.get(key)).slice(0, MOST_NAMED);

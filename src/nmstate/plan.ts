@@ -12,7 +12,7 @@ import { explainDifferences, judgeProfiles } from './network-manager.ts';
 import { renderProfiles } from './profiles.ts';
 import { type NetworkState, readInterfaces, readNetworkState } from './read.ts';
 import type { MadeProfiles, NetworkTool } from './tool.ts';
-import { type Finding, formatFinding } from './values.ts';
+import { type NetworkFinding, formatFinding } from './values.ts';
 import { warnOfState } from './warnings.ts';
 
 /*
@@ -35,11 +35,11 @@ export type HostNetwork = {
 };
 
 export type NetworkVerdict = {
-  readonly problems: readonly Finding[];
+  readonly problems: readonly NetworkFinding[];
   /** Settings that are allowed, but that seldom work; empty if there are problems. */
-  readonly warnings: readonly Finding[];
+  readonly warnings: readonly NetworkFinding[];
   /** Members that nmstate knows, and that are not translated here. */
-  readonly untranslated: readonly Finding[];
+  readonly untranslated: readonly NetworkFinding[];
 };
 
 export type PlannedNetwork = {
@@ -129,8 +129,8 @@ function judgeText(host: HostNetwork): Judged {
 
 type Finished = {
   readonly profiles?: readonly Keyfile[];
-  readonly problems?: readonly Finding[];
-  readonly warnings?: readonly Finding[];
+  readonly problems?: readonly NetworkFinding[];
+  readonly warnings?: readonly NetworkFinding[];
 };
 
 const finish = (
@@ -229,7 +229,7 @@ const MOST_TOLD = 10;
 
 /** Findings as texts, as many as one message can have. */
 export const formatFindings = (
-  findings: readonly Finding[],
+  findings: readonly NetworkFinding[],
   placeOf: (path: string) => string,
 ): readonly string[] =>
   findings.slice(0, MOST_TOLD).map((each) => formatFinding(each, placeOf(each.path)));

@@ -13,8 +13,14 @@ import {
   placeNames,
   settingsOf,
 } from './addresses.ts';
-import { type Entry, escapeText, formatKeyfile, type Keyfile, type Section } from './keyfile.ts';
-import type { NetworkState, Route } from './read.ts';
+import {
+  type KeyfileEntry,
+  escapeText,
+  formatKeyfile,
+  type Keyfile,
+  type Section,
+} from './keyfile.ts';
+import type { NetworkState, NetworkRoute } from './read.ts';
 import { describeRoutes } from './routes.ts';
 import type { IpSettings } from './members.ts';
 import type { NetworkInterface, TranslatedType } from './state.ts';
@@ -110,7 +116,7 @@ const LOOPBACK_ADDRESSES = { 4: ['127.0.0.1/8'], 6: ['::1/128'] } as const;
 
 const describeAddresses = (
   each: NetworkInterface,
-  routes: readonly Route[],
+  routes: readonly NetworkRoute[],
   placed: readonly NamesOfInterface[],
 ): readonly Section[] =>
   FAMILIES.map((family) => {
@@ -124,15 +130,15 @@ const describeAddresses = (
     return { name: `ipv${family}`, entries: sortEntries(entries) };
   });
 
-const sortEntries = (entries: readonly Entry[]): readonly Entry[] =>
+const sortEntries = (entries: readonly KeyfileEntry[]): readonly KeyfileEntry[] =>
   entries.toSorted(([a], [b]) => (a < b ? -1 : Number(a > b)));
 
-function describeFamily(each: NetworkInterface, family: Family): readonly Entry[] {
+function describeFamily(each: NetworkInterface, family: Family): readonly KeyfileEntry[] {
   const addresses =
     each.type === 'loopback'
       ? LOOPBACK_ADDRESSES[family]
       : listAddresses(each, family).map(({ subnet }) => subnet.text);
-  const entries: Entry[] = [
+  const entries: KeyfileEntry[] = [
     ['dhcp-timeout', FOREVER],
     ['method', methodOf(each, family, addresses)],
   ];
@@ -152,12 +158,12 @@ function methodOf(each: NetworkInterface, family: Family, addresses: readonly st
   return family === 6 ? 'link-local' : 'disabled';
 }
 
-function describeDhcp(settings: IpSettings, family: Family): readonly Entry[] {
+function describeDhcp(settings: IpSettings, family: Family): readonly KeyfileEntry[] {
   const { 'dhcp-client-id': client = 'mac', 'dhcp-duid': duid = 'll' } = settings;
   const { 'auto-route-metric': metric, 'auto-route-table-id': table } = settings;
   const ignores = (key: 'auto-dns' | 'auto-routes' | 'auto-gateway'): string =>
     String(settings[key] === false);
-  const entries: Entry[] = [
+  const entries: KeyfileEntry[] = [
     ['dhcp-send-hostname', String(settings['dhcp-send-hostname'] !== false)],
     ['ignore-auto-dns', ignores('auto-dns')],
     ['ignore-auto-routes', ignores('auto-routes')],
@@ -167,7 +173,7 @@ function describeDhcp(settings: IpSettings, family: Family): readonly Entry[] {
   const hasMetric = metric !== undefined && !(family === 6 && settings.autoconf === false);
   if (hasMetric) entries.push(['route-metric', String(metric)]);
   if (table !== undefined) entries.push(['route-table', String(table)]);
-  const identify = (key: string, text: string): readonly Entry[] =>
+  const identify = (key: string, text: string): readonly KeyfileEntry[] =>
     text === '' ? [] : [[key, escapeText(text)]];
   if (family === 4) return [...entries, ...identify('dhcp-client-id', client)];
   return [
@@ -178,7 +184,11 @@ function describeDhcp(settings: IpSettings, family: Family): readonly Entry[] {
   ];
 }
 
-const describeNames = ({ servers, domains, isFirst }: NamesOfInterface): readonly Entry[] => [
+const describeNames = ({
+  servers,
+  domains,
+  isFirst,
+}: NamesOfInterface): readonly KeyfileEntry[] => [
   ...(servers.length > 0
     ? [['dns', servers.map(({ address }) => formatAddress(address)).join(';')] as const]
     : []),

@@ -26,13 +26,13 @@ import { label, name, U32 } from './members.ts';
 import { isLongNamed, isTranslated, type NetworkInterface, readMembers } from './state.ts';
 import {
   below,
-  type Finding,
+  type NetworkFinding,
   foreign,
   foreignMembers,
   type NetworkFindings,
   integer,
   ip,
-  type Place,
+  type NetworkPlace,
   quote,
   readAlong,
   text,
@@ -44,7 +44,7 @@ import {
 
 /* This file owns the reading of a document into typed members. */
 
-export type Route = TypeOf<typeof ROUTE> & { readonly path: string };
+export type NetworkRoute = TypeOf<typeof ROUTE> & { readonly path: string };
 
 export type NameServer = { readonly address: IpAddress; readonly zone?: string };
 
@@ -54,7 +54,7 @@ export type NetworkState = {
   /** The interfaces that are not absent, by name. */
   readonly byName: ReadonlyMap<string, NetworkInterface>;
   /** Routes that are not absent. */
-  readonly routes: readonly Route[];
+  readonly routes: readonly NetworkRoute[];
   readonly rules: readonly RouteRule[];
   readonly servers: readonly NameServer[];
   readonly domains: readonly string[];
@@ -62,8 +62,8 @@ export type NetworkState = {
 
 export type ReadNetwork = {
   readonly state: NetworkState;
-  readonly problems: readonly Finding[];
-  readonly untranslated: readonly Finding[];
+  readonly problems: readonly NetworkFinding[];
+  readonly untranslated: readonly NetworkFinding[];
 };
 
 /**
@@ -76,7 +76,7 @@ export function readNetworkState(
   writtenOf: WrittenOf = () => undefined,
 ): ReadNetwork {
   const found: NetworkFindings = { problems: [], untranslated: [] };
-  const root: Place = { path: [], found, writtenOf };
+  const root: NetworkPlace = { path: [], found, writtenOf };
   const read = readAlong(NETWORK, value ?? {}, root) ?? {};
   const interfaces = readEach(read.interfaces, below(root, 'interfaces'));
   const { config } = read['dns-resolver'] ?? {};
@@ -98,13 +98,16 @@ export const readInterfaces = (value: unknown): readonly NetworkInterface[] =>
 
 const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
 
-const readEach = (values: readonly unknown[] = [], place: Place): readonly NetworkInterface[] =>
+const readEach = (
+  values: readonly unknown[] = [],
+  place: NetworkPlace,
+): readonly NetworkInterface[] =>
   values.flatMap((value, at) => readInterface(value, below(place, at)) ?? []);
 
 /** The members that tell how the others are read. */
 const HEAD = record({ name: FREE, ...partial({ identifier: FREE, type: FREE }).members }, LEFT_OUT);
 
-function readInterface(value: unknown, place: Place): NetworkInterface | undefined {
+function readInterface(value: unknown, place: NetworkPlace): NetworkInterface | undefined {
   const head = readAlong(HEAD, value, place);
   if (!head) return undefined;
   const { name: written, identifier, type } = head;
@@ -124,7 +127,7 @@ type KindOfInterface = Pick<NetworkInterface, 'path' | 'type' | 'state'>;
 /** Reads the type and the state. Without a running system, an unknown type is an Ethernet interface. */
 function readKind(
   value: Readonly<Record<string, unknown>>,
-  place: Place,
+  place: NetworkPlace,
 ): KindOfInterface | undefined {
   const state = readAlong(STATE, value['state'] ?? 'up', below(place, 'state')) ?? 'up';
   const at = below(place, 'type');
@@ -199,7 +202,7 @@ const RULES = { shape: untranslated(ROUTE_RULE), states: word(['absent']) };
 const readPresent = <T>(
   { shape, states }: Items<T>,
   section: { readonly config?: readonly unknown[] } | undefined,
-  place: Place,
+  place: NetworkPlace,
 ): readonly (T & { readonly path: string })[] =>
   (section?.config ?? []).flatMap((item, index) => {
     const at = below(place, index);

@@ -1,6 +1,6 @@
 import { type Family, formatAddress, formatNetwork } from '../base/ip-address.ts';
-import type { Entry } from './keyfile.ts';
-import type { Route } from './read.ts';
+import type { KeyfileEntry } from './keyfile.ts';
+import type { NetworkRoute } from './read.ts';
 
 /* This file owns routes in profiles. */
 
@@ -12,20 +12,23 @@ const IPV6_METRIC = 1024;
  * Describes routes in nmstate's order, by their texts; of routes that differ only in their metric, it
  * keeps the first.
  */
-export function describeRoutes(routes: readonly Route[], family: Family): readonly Entry[] {
+export function describeRoutes(
+  routes: readonly NetworkRoute[],
+  family: Family,
+): readonly KeyfileEntry[] {
   const known = new Set<string>();
   const described = routes
     .map((route) => ({ key: keyOf(route), ...formatRoute(route, family) }))
     .toSorted((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)))
     .filter(({ key }) => !known.has(key) && known.add(key));
-  return described.flatMap(({ route, options }, index): readonly Entry[] => [
+  return described.flatMap(({ route, options }, index): readonly KeyfileEntry[] => [
     [`route${index}`, route],
     [`route${index}_options`, options],
   ]);
 }
 
 /** nmstate keeps two routes of which one names the main table as 0, and writes the same table for both. */
-function keyOf(route: Route): string {
+function keyOf(route: NetworkRoute): string {
   const {
     destination,
     weight = 0,
@@ -37,13 +40,14 @@ function keyOf(route: Route): string {
 }
 
 /** The unspecified address means that there is no gateway. */
-const formatHop = ({ 'next-hop-address': hop }: Route): string =>
+const formatHop = ({ 'next-hop-address': hop }: NetworkRoute): string =>
   hop === undefined || hop.value === 0n ? '' : formatAddress(hop);
 
-const tableOf = ({ 'table-id': table = 0 }: Route): number => (table === 0 ? MAIN_TABLE : table);
+const tableOf = ({ 'table-id': table = 0 }: NetworkRoute): number =>
+  table === 0 ? MAIN_TABLE : table;
 
 function formatRoute(
-  route: Route,
+  route: NetworkRoute,
   family: Family,
 ): { readonly route: string; readonly options: string } {
   const { destination, metric = -1, weight, 'route-type': type } = route;

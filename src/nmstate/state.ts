@@ -18,7 +18,7 @@ import {
   foreign,
   foreignMembers,
   integer,
-  type Place,
+  type NetworkPlace,
   readAlong,
   parsedText,
   word,
@@ -238,7 +238,7 @@ export const isTranslated = (type: string): boolean =>
 export function readMembers(
   type: string,
   value: unknown,
-  place: Place,
+  place: NetworkPlace,
 ): InterfaceMembers | undefined {
   const inside = isTranslated(type)
     ? place

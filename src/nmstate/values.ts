@@ -28,7 +28,7 @@ import { isFloat, type WrittenOf } from './document.ts';
  */
 
 /** A fact about one value of a document. */
-export type Finding = {
+export type NetworkFinding = {
   /** Path of the value from the root of the document: `interfaces[0].mtu`; empty for the document. */
   readonly path: string;
   /** Name of the interface to which the value belongs. */
@@ -41,26 +41,26 @@ export type Finding = {
 
 /** Findings while a document is read. */
 export type NetworkFindings = {
-  readonly problems: Finding[];
+  readonly problems: NetworkFinding[];
   /** Members that nmstate knows, and that are not translated here. */
-  readonly untranslated: Finding[];
+  readonly untranslated: NetworkFinding[];
 };
 
 /** Place of a part of a document, which is read by itself. */
-export type Place = {
+export type NetworkPlace = {
   readonly path: Path;
   readonly owner?: string;
   readonly found: NetworkFindings;
   readonly writtenOf: WrittenOf;
 };
 
-export const below = (place: Place, ...steps: Path): Place => ({
+export const below = (place: NetworkPlace, ...steps: Path): NetworkPlace => ({
   ...place,
   path: [...place.path, ...steps],
 });
 
 /** Reads a part of a document; undefined after a problem that leaves no value. */
-export function readAlong<T>(shape: Shape<T>, value: unknown, place: Place): T | undefined {
+export function readAlong<T>(shape: Shape<T>, value: unknown, place: NetworkPlace): T | undefined {
   const { path, owner, found, writtenOf } = place;
   const decoded = decode(shape, value, { ...YAML_RULES, path, writtenOf });
   for (const finding of decoded.findings) {
@@ -74,7 +74,9 @@ export function readAlong<T>(shape: Shape<T>, value: unknown, place: Place): T |
 export const join = (path: string, name: string): string =>
   path === '' ? name : `${path}.${name}`;
 
-type Explained = Pick<Finding, 'problem' | 'hint' | 'hidesValue'> & { readonly path?: string };
+type Explained = Pick<NetworkFinding, 'problem' | 'hint' | 'hidesValue'> & {
+  readonly path?: string;
+};
 
 function explain(finding: ShapeFinding, written: string | undefined): Explained {
   const { code, path, shape, found, why } = finding;
@@ -228,7 +230,7 @@ export function quote(value: unknown): string {
  * A finding with the file, the line if it is known, the interface and the member to which it belongs:
  * `net.yaml:4: interface "eth0": mtu: ...`.
  */
-export function formatFinding({ path, owner, problem }: Finding, place = ''): string {
+export function formatFinding({ path, owner, problem }: NetworkFinding, place = ''): string {
   const member = owner === undefined ? path : path.replace(/^interfaces\[\d+\]\.?/, '');
   const who = owner === undefined ? '' : `interface "${toPrintable(owner)}"`;
   return [place, who, toPrintable(member), problem].filter((part) => part !== '').join(': ');

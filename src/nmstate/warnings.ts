@@ -16,12 +16,12 @@ import { findSharedMacs } from './mac-map.ts';
 import { listBondOptions } from './profiles.ts';
 import type { NetworkState } from './read.ts';
 import { isKnownType, type NetworkInterface } from './state.ts';
-import { type Finding, join } from './values.ts';
+import { type NetworkFinding, join } from './values.ts';
 
 /* This file owns the warnings of settings that nmstate accepts, but that seldom work on a node. */
 
 /** Warns of a network without problems. */
-export const warnOfState = (state: NetworkState): readonly Finding[] => [
+export const warnOfState = (state: NetworkState): readonly NetworkFinding[] => [
   ...state.interfaces.filter(isThere).flatMap(warnOfInterface),
   ...warnOfBases(state.interfaces),
   // Two interfaces with one address reach no one if they are on the same network.
@@ -32,9 +32,9 @@ export const warnOfState = (state: NetworkState): readonly Finding[] => [
   ...warnOfServers(state),
 ];
 
-function warnOfInterface(each: NetworkInterface): readonly Finding[] {
+function warnOfInterface(each: NetworkInterface): readonly NetworkFinding[] {
   const { name, type, 'link-aggregation': bond } = each;
-  const at = (member: string, problem: string): Finding => ({
+  const at = (member: string, problem: string): NetworkFinding => ({
     path: join(each.path, member),
     owner: name,
     problem,
@@ -56,7 +56,7 @@ function warnOfInterface(each: NetworkInterface): readonly Finding[] {
 }
 
 /** Without a running system, nmstate knows only interfaces that the document defines. */
-function warnOfBases(interfaces: readonly NetworkInterface[]): readonly Finding[] {
+function warnOfBases(interfaces: readonly NetworkInterface[]): readonly NetworkFinding[] {
   const defined = new Set(interfaces.map(({ name }) => name));
   return interfaces
     .filter(({ state }) => state === 'up')
@@ -85,7 +85,7 @@ function listStatic(interfaces: readonly NetworkInterface[]): readonly Family[] 
 }
 
 /** The cluster network takes the interface of the default route. */
-const warnOfDefaultRoutes = ({ interfaces, routes }: NetworkState): readonly Finding[] =>
+const warnOfDefaultRoutes = ({ interfaces, routes }: NetworkState): readonly NetworkFinding[] =>
   listStatic(interfaces)
     .filter(
       (family) =>
@@ -98,7 +98,7 @@ const warnOfDefaultRoutes = ({ interfaces, routes }: NetworkState): readonly Fin
       problem: `there is no default route for IPv${family}`,
     }));
 
-function warnOfServers({ interfaces, routes, servers }: NetworkState): readonly Finding[] {
+function warnOfServers({ interfaces, routes, servers }: NetworkState): readonly NetworkFinding[] {
   const path = 'dns-resolver.config.server';
   const addresses = interfaces.filter(isThere).flatMap(listAllAddresses);
   const isStaticOnly = listStatic(interfaces).length > 0;

@@ -124,7 +124,7 @@ function selectChild(
  *
  * @throws IntegrityError `blob.too-large` above the size of a manifest, and the errors of fetching
  */
-export async function readBlob(
+export async function fetchBlob(
   tools: ImageTools,
   reference: Reference,
   blob: Descriptor,

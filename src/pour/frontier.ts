@@ -2,7 +2,7 @@ import type { Digest } from '../base/digest.ts';
 import { maxOf } from '../base/lists.ts';
 import type { HashStream, Slice } from './hasher.ts';
 import { BUFFER_SIZE, type OutputFile } from './output-file.ts';
-import { RateMeter } from './pace.ts';
+import { PourPace } from './pace.ts';
 
 /** A part of the output that one lane pours: its bytes are verified together. */
 export type Span = { readonly offset: number; readonly size: number };
@@ -65,7 +65,7 @@ export class Frontier {
   readonly #held = new Map<number, Slice>();
   readonly #spilled = new Map<number, number>();
   readonly #verified = new Set<number>();
-  readonly #rate = new RateMeter();
+  readonly #rate = new PourPace();
   #finish: (digest: Digest) => void = () => undefined;
   #fail: (error: unknown) => void = () => undefined;
   #span = 0;

@@ -70,7 +70,7 @@ function readTimes(): { readonly idle: number; readonly total: number } {
 const WINDOW_MS = 250;
 
 /** Bytes a second over the last moments, updated every quarter of a second. */
-export class RateMeter {
+export class PourPace {
   #started = performance.now();
   #bytes = 0;
   #rate = 0;

@@ -30,7 +30,7 @@ export type PourState = {
 };
 
 /** The next action of a pour. */
-export type Step =
+export type PourStep =
   | { readonly kind: 'pour'; readonly task: Task }
   /** Sync the output and note the verified spans as done: one sync for many. */
   | { readonly kind: 'commit' }
@@ -82,7 +82,7 @@ const NONE: ReadonlySet<number> = new Set();
  * @param lanes number of lanes that may pour now, at least 1
  * @param now milliseconds on the clock of `committedAt`
  */
-export function next(state: PourState, lanes: number, now: number): Step {
+export function next(state: PourState, lanes: number, now: number): PourStep {
   const isBusy = state.running.size > 0 || state.isCommitting;
   if (state.failure) return isBusy ? WAIT : END;
   if (state.running.size < lanes) {
@@ -102,8 +102,8 @@ export const countStalled = ({ running }: PourState, now: number): number =>
 
 const STALLED_MS = 1000;
 
-const WAIT: Step = { kind: 'wait' };
-const END: Step = { kind: 'end' };
+const WAIT: PourStep = { kind: 'wait' };
+const END: PourStep = { kind: 'end' };
 
 /** After a kill, one lane checks existing bytes while the others fetch missing ones. */
 function chooseTask({ missing, standing, running }: PourState): Task | undefined {

@@ -5,7 +5,7 @@ import type { Http } from '../base/http/http.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { BlobSource } from '../base/store/blob-source.ts';
 import { createStatistics, type HostStatistics } from './client/answer.ts';
-import { createAuth } from './client/auth.ts';
+import { createRegistryAuth } from './client/auth.ts';
 import type { CredentialStore } from './client/credentials.ts';
 import { resolveCandidates, type RegistriesConf } from './client/mirrors.ts';
 import {
@@ -13,7 +13,7 @@ import {
   fetchReferrers,
   headManifest,
   unknownManifest,
-  type Candidate,
+  type MirrorCandidate,
   createRegistrySource,
 } from './client/repository.ts';
 import { type Requester, createRequester } from './client/requester.ts';
@@ -79,7 +79,7 @@ export type RegistryClientOptions = {
 export function createRegistryClient(options: RegistryClientOptions): WritingClient {
   const statistics = createStatistics();
   const requester = rememberUnreachable(createParts(options, statistics));
-  const candidatesOf = (reference: Reference): readonly Candidate[] =>
+  const candidatesOf = (reference: Reference): readonly MirrorCandidate[] =>
     listCandidates(reference, options);
   const sourcesOf = (reference: Reference): readonly BlobSource[] =>
     candidatesOf(reference).map(({ reference: { registry, repository }, insecure }) =>
@@ -151,7 +151,7 @@ function createParts(
   return createRequester({
     transport,
     connections: createConnections(transport, now),
-    auth: createAuth(
+    auth: createRegistryAuth(
       options.credentials,
       createTokens({ transport, kindOf: options.http.kindOf, now }),
     ),
@@ -224,7 +224,7 @@ const notAsked = (host: string, cause: SealiftError): RegistryError =>
     { cause, ...withoutUndefined({ hint: cause.hint }) },
   );
 
-function listCandidates(reference: Reference, options: RegistryClientOptions): Candidate[] {
+function listCandidates(reference: Reference, options: RegistryClientOptions): MirrorCandidate[] {
   const conf = options.registriesConf ?? { registries: [] };
   const candidates = resolveCandidates(conf, reference).map((candidate) => ({
     ...candidate,
@@ -240,7 +240,7 @@ function listCandidates(reference: Reference, options: RegistryClientOptions): C
 }
 
 /** The origin is the last candidate, after its mirrors, unless it is blocked. */
-function originOf(reference: Reference, candidates: readonly Candidate[]): Candidate {
+function originOf(reference: Reference, candidates: readonly MirrorCandidate[]): MirrorCandidate {
   const last = candidates.at(-1);
   if (last) return last;
   throw new Error(`no candidates for ${formatReference(reference)}`);
@@ -250,9 +250,9 @@ type Asked<Result> = { readonly found: Result } | { readonly answers: readonly S
 
 /** The result of the first candidate that has one, or the answers of all. A bug is thrown. */
 async function askInTurn<Result>(
-  candidates: readonly Candidate[],
+  candidates: readonly MirrorCandidate[],
   signal: AbortSignal,
-  ask: (candidate: Candidate) => Promise<Result | undefined>,
+  ask: (candidate: MirrorCandidate) => Promise<Result | undefined>,
 ): Promise<Asked<Result>> {
   const answers: SourceAnswer[] = [];
   for (const candidate of candidates) {

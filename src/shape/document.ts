@@ -3,7 +3,7 @@ import { suggestName } from '../base/text/words.ts';
 import { Walk, type ValueCount } from './decode-yaml.ts';
 import { decode, formatSteps, YAML_RULES, type Finding } from './decode.ts';
 import { parseText } from './parse-text.ts';
-import { createReport, type Report, type ReportDetails } from './report.ts';
+import { createReport, type ReportProblem, type ReportDetails } from './report.ts';
 import { coreOf, type Plain, type Shape, type TypeOf } from './shape.ts';
 
 /*
@@ -24,7 +24,7 @@ export type ConfigDocument<Value = Plain> = {
   readonly warnings: readonly DocumentProblem[];
   /** True if the text is not valid YAML or expands to too much: there is no value to check. */
   readonly isBroken: boolean;
-  readonly report: Report;
+  readonly report: ReportProblem;
   readonly file: string;
   /** Line of the value at a path, or of the nearest written value above it; from 1. */
   readonly lineOf: (path: string) => number;
@@ -142,7 +142,7 @@ export function readYaml(source: TextSource, shape: Shape): ConfigDocument {
  */
 export type View = {
   readonly document: ConfigDocument;
-  readonly report: Report;
+  readonly report: ReportProblem;
   text: (path: string) => string | undefined;
   flag: (path: string) => boolean | undefined;
   number: (path: string) => number | undefined;
@@ -182,7 +182,7 @@ export function createView(
 }
 
 /** The texts of `list[].member`, each with its path; absent ones are left out. */
-export function readTexts(
+export function readItemTexts(
   view: View,
   list: string,
   member = '',

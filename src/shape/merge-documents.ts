@@ -5,15 +5,15 @@ import type { Plain } from './shape.ts';
 type Scalar = null | boolean | number | string;
 
 /** A value, and the document that wrote it; for a mapping the first document that did. */
-export type Entry = {
+export type MergedEntry = {
   readonly from: ConfigDocument;
   /** Undefined if the document removed the value. */
-  readonly content: Map<string, Entry> | Entry[] | Scalar | undefined;
+  readonly content: Map<string, MergedEntry> | MergedEntry[] | Scalar | undefined;
 };
 
 /** Several documents as one: every problem is reported at the place of its value. */
 export type MergedDocument = ConfigDocument & {
-  readonly root: Entry;
+  readonly root: MergedEntry;
   /** The document that wrote the value at a path, or the nearest value above it. */
   readonly ownerOf: (path: string) => ConfigDocument;
 };
@@ -64,7 +64,7 @@ export function mergeDocuments(
   };
 }
 
-function build(value: Plain, from: ConfigDocument): Entry {
+function build(value: Plain, from: ConfigDocument): MergedEntry {
   if (isMapping(value)) {
     const members = Object.entries(value).map(([name, at]) => [name, build(at, from)] as const);
     return { from, content: new Map(members) };
@@ -73,7 +73,7 @@ function build(value: Plain, from: ConfigDocument): Entry {
   return { from, content: value };
 }
 
-function merge(target: Entry | undefined, value: Plain, from: ConfigDocument): Entry {
+function merge(target: MergedEntry | undefined, value: Plain, from: ConfigDocument): MergedEntry {
   const members = target?.content;
   if (!(members instanceof Map) || !isMapping(value)) return build(value, from);
   for (const [name, at] of Object.entries(value)) {
@@ -83,10 +83,10 @@ function merge(target: Entry | undefined, value: Plain, from: ConfigDocument): E
 }
 
 /** Marks removed values as absent, at the place at which they were removed. */
-function removeNulls(root: Entry, from: ConfigDocument): Entry {
+function removeNulls(root: MergedEntry, from: ConfigDocument): MergedEntry {
   for (const path of from.nulls) {
     const steps = findSteps(root, path);
-    const holder = steps.slice(0, -1).reduce<Entry | undefined>(childOf, root)?.content;
+    const holder = steps.slice(0, -1).reduce<MergedEntry | undefined>(childOf, root)?.content;
     const [name] = steps.slice(-1);
     if (holder instanceof Map && typeof name === 'string') {
       holder.set(name, { from, content: undefined });
@@ -95,19 +95,22 @@ function removeNulls(root: Entry, from: ConfigDocument): Entry {
   return root;
 }
 
-const childOf = (entry: Entry | undefined, step: string | number): Entry | undefined => {
+const childOf = (
+  entry: MergedEntry | undefined,
+  step: string | number,
+): MergedEntry | undefined => {
   const content = entry?.content;
   if (content instanceof Map) return content.get(String(step));
   return Array.isArray(content) ? content[Number(step)] : undefined;
 };
 
 /** The names of a path, as far as they exist; the remainder is the last. A key may have dots. */
-function findSteps(root: Entry, path: string): readonly (string | number)[] {
+function findSteps(root: MergedEntry, path: string): readonly (string | number)[] {
   const steps: (string | number)[] = [];
-  let entry: Entry | undefined = root;
+  let entry: MergedEntry | undefined = root;
   let rest = path;
   while (rest !== '') {
-    const { content }: Entry = entry;
+    const { content }: MergedEntry = entry;
     const [step, after] = Array.isArray(content)
       ? splitIndex(rest)
       : splitName(rest, content instanceof Map ? content : new Map());
@@ -126,7 +129,7 @@ function splitIndex(path: string): readonly [step: number | string, rest: string
 
 function splitName(
   path: string,
-  members: ReadonlyMap<string, Entry>,
+  members: ReadonlyMap<string, MergedEntry>,
 ): readonly [step: string, rest: string] {
   for (const { index } of path.matchAll(/[.[]/g)) {
     const name = path.slice(0, index);
@@ -135,7 +138,7 @@ function splitName(
   return [path, ''];
 }
 
-function find(root: Entry, path: string): Entry {
+function find(root: MergedEntry, path: string): MergedEntry {
   let entry = root;
   for (const step of findSteps(root, path)) {
     const child = childOf(entry, step);
@@ -146,7 +149,10 @@ function find(root: Entry, path: string): Entry {
 }
 
 /** @returns the problem if the path does not exist */
-function set(target: Entry | undefined, { document, steps }: Setting): Entry | DocumentProblem {
+function set(
+  target: MergedEntry | undefined,
+  { document, steps }: Setting,
+): MergedEntry | DocumentProblem {
   const [step, ...rest] = steps;
   if (step === undefined) {
     const isNull = document.nulls.has(document.path);
@@ -162,10 +168,13 @@ function set(target: Entry | undefined, { document, steps }: Setting): Entry | D
 type Step<Name> = {
   readonly document: ConfigDocument;
   readonly step: Name;
-  readonly below: Entry;
+  readonly below: MergedEntry;
 };
 
-function setMember(target: Entry | undefined, { document, step, below }: Step<string>): Entry {
+function setMember(
+  target: MergedEntry | undefined,
+  { document, step, below }: Step<string>,
+): MergedEntry {
   if (!(target?.content instanceof Map)) {
     return { from: document, content: new Map([[step, below]]) };
   }
@@ -174,13 +183,13 @@ function setMember(target: Entry | undefined, { document, step, below }: Step<st
 }
 
 function setItem(
-  target: Entry | undefined,
+  target: MergedEntry | undefined,
   { document, step, below }: Step<number>,
-): Entry | DocumentProblem {
+): MergedEntry | DocumentProblem {
   const isRemoved = below.content === undefined;
   const isPresent = target !== undefined && Array.isArray(target.content);
   const holder = isPresent ? target : { from: document, content: [] };
-  const items = holder.content as readonly Entry[];
+  const items = holder.content as readonly MergedEntry[];
   if (isRemoved || step > items.length) return refuseItem(document, { step, isRemoved, items });
   const content = [...items.slice(0, step), below, ...items.slice(step + 1)];
   return { from: holder.from, content };
@@ -188,7 +197,7 @@ function setItem(
 
 function refuseItem(
   { report, path }: ConfigDocument,
-  { step, isRemoved, items }: { step: number; isRemoved: boolean; items: readonly Entry[] },
+  { step, isRemoved, items }: { step: number; isRemoved: boolean; items: readonly MergedEntry[] },
 ): DocumentProblem {
   if (isRemoved) {
     return report(path, 'null cannot remove an item of a list', { hint: 'set the whole list' });
@@ -216,7 +225,7 @@ const checkKinds = (documents: readonly ConfigDocument[]): readonly DocumentProb
       });
   });
 
-function toPlain({ content }: Entry): Plain | undefined {
+function toPlain({ content }: MergedEntry): Plain | undefined {
   if (Array.isArray(content)) return content.map((item) => toPlain(item) ?? null);
   if (!(content instanceof Map)) return content;
   // Without a prototype: a key may be called __proto__.

@@ -15,7 +15,7 @@ export type ReportDetails = {
 };
 
 /** Makes a problem about the value at a path, or about an offset of the text. */
-export type Report = (
+export type ReportProblem = (
   place: string | { readonly offset: number; readonly path?: string },
   problem: string,
   details?: ReportDetails,
@@ -37,7 +37,7 @@ type Source = Pick<ParsedText, 'text' | 'lines'> & {
 const MAX_TEXT = 1000;
 
 /** Creates a report; it costs nothing before the first problem: most files have no problem. */
-export function createReport(source: Source): Report {
+export function createReport(source: Source): ReportProblem {
   const { text, lines, file, publicKeys, offsetOf } = source;
   let masked = source.shownLines;
   return (place, problem, { code = 'config.rule', hint, shownPath, hideValue = false } = {}) => {

@@ -9,7 +9,7 @@ import type {
 import { explainReference } from '../registry/index.ts';
 import { decodeJson, ifFaultless } from '../shape/decode.ts';
 import { LEFT_OUT, record, TEXT } from '../shape/shape.ts';
-import { type Report, invalid, required } from '../shape/report.ts';
+import { type ReportProblem, invalid, required } from '../shape/report.ts';
 import {
   checkProxy,
   explainAuths,
@@ -38,7 +38,7 @@ export type InstallationConfig = InstallationSettings & {
  */
 export function checkInstallationRules(
   config: InstallationConfig,
-  report: Report,
+  report: ReportProblem,
 ): readonly DocumentProblem[] {
   return [
     ...checkPullSecret(report, config.pullSecret.reveal()),
@@ -58,7 +58,7 @@ export function checkInstallationRules(
 /** Warns of values in image-based-installation-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallation(
   { additionalTrustBundle, installationDisk, ignitionConfigOverride }: InstallationConfig,
-  report: Report,
+  report: ReportProblem,
 ): readonly DocumentProblem[] {
   return [
     ...warnOfBundle(readTrustBundle(additionalTrustBundle)).map((why) =>
@@ -69,7 +69,7 @@ export function warnOfInstallation(
   ];
 }
 
-function warnOfDisk(report: Report, disk: string): readonly DocumentProblem[] {
+function warnOfDisk(report: ReportProblem, disk: string): readonly DocumentProblem[] {
   if (!/^\/dev\/sd[a-z]+$/.test(disk)) return [];
   const problem =
     `${disk} is named in the order in which disks are found: ` +
@@ -81,7 +81,7 @@ function warnOfDisk(report: Report, disk: string): readonly DocumentProblem[] {
 const VERSIONED = record({ ignition: record({ version: TEXT }, LEFT_OUT) }, LEFT_OUT);
 
 /** A live system of 4.22 reads every version; its installer takes the newest of them alone. */
-function warnOfOverride(report: Report, text = ''): readonly DocumentProblem[] {
+function warnOfOverride(report: ReportProblem, text = ''): readonly DocumentProblem[] {
   const version = ifFaultless(decodeJson(VERSIONED, text))?.ignition.version;
   if (version !== '3.0.0' && version !== '3.1.0') return [];
   const problem = `openshift-install 4.22 refuses Ignition ${version}: it takes 3.2.0`;
@@ -89,7 +89,7 @@ function warnOfOverride(report: Report, text = ''): readonly DocumentProblem[] {
   return [report('ignitionConfigOverride', problem, { hint, hideValue: true })];
 }
 
-function checkPullSecret(report: Report, text: string): readonly DocumentProblem[] {
+function checkPullSecret(report: ReportProblem, text: string): readonly DocumentProblem[] {
   const faults =
     text === ''
       ? [required('you must specify a pullSecret')]
@@ -97,13 +97,16 @@ function checkPullSecret(report: Report, text: string): readonly DocumentProblem
   return faults.map((problem) => report('pullSecret', problem));
 }
 
-function checkSshKey(report: Report, text: string): readonly DocumentProblem[] {
+function checkSshKey(report: ReportProblem, text: string): readonly DocumentProblem[] {
   const why = text === '' ? undefined : explainSshKeys(text, false);
   // The value may be a private key.
   return why === undefined ? [] : [report('sshKey', `${HIDDEN}: ${why}`, { hideValue: true })];
 }
 
-function checkRequired(report: Report, config: InstallationConfig): readonly DocumentProblem[] {
+function checkRequired(
+  report: ReportProblem,
+  config: InstallationConfig,
+): readonly DocumentProblem[] {
   const articles = { seedImage: 'a', seedVersion: 'a', installationDisk: 'an' } as const;
   return (['seedImage', 'seedVersion', 'installationDisk'] as const)
     .filter((name) => config[name] === '')
@@ -111,12 +114,12 @@ function checkRequired(report: Report, config: InstallationConfig): readonly Doc
 }
 
 /** openshift-install takes any text; the live system asks for a wrong one again and again. */
-function checkSeedImage(report: Report, text: string): readonly DocumentProblem[] {
+function checkSeedImage(report: ReportProblem, text: string): readonly DocumentProblem[] {
   const why = text === '' ? undefined : explainReference(text);
   return why === undefined ? [] : [report('seedImage', invalid(text, why))];
 }
 
-function checkPartitionStart(report: Report, text: string): readonly DocumentProblem[] {
+function checkPartitionStart(report: ReportProblem, text: string): readonly DocumentProblem[] {
   if (text === '0' || /^[+-]?\d+[KMGTP]$/.test(text)) return [];
   const problem =
     text === ''
@@ -125,14 +128,14 @@ function checkPartitionStart(report: Report, text: string): readonly DocumentPro
   return [report('extraPartitionStart', problem, { shownPath: 'ExtraPartitionStart' })];
 }
 
-function checkTrustBundle(report: Report, text: string): readonly DocumentProblem[] {
+function checkTrustBundle(report: ReportProblem, text: string): readonly DocumentProblem[] {
   const { problem } = readTrustBundle(text);
   return problem === undefined ? [] : [report('additionalTrustBundle', `${HIDDEN}: ${problem}`)];
 }
 
 /** The text of a source's policy is not checked here: only one word of it has a meaning. */
 function checkDigestSources(
-  report: Report,
+  report: ReportProblem,
   sources: readonly DigestSource[],
 ): readonly DocumentProblem[] {
   return sources.flatMap(({ source, mirrors }, index) =>
@@ -159,7 +162,7 @@ function withoutBlanks({ noProxy, ...urls }: InstallationProxy): InstallationPro
 }
 
 function checkInstallerArguments(
-  report: Report,
+  report: ReportProblem,
   list: readonly string[],
 ): readonly DocumentProblem[] {
   return list.flatMap((text, index) => {
@@ -187,7 +190,7 @@ function explainArgument(text: string): string | undefined {
   );
 }
 
-function checkArchitecture(report: Report, text: string): readonly DocumentProblem[] {
+function checkArchitecture(report: ReportProblem, text: string): readonly DocumentProblem[] {
   if (text === 'amd64' || text === 'arm64') return [];
   return [report('architecture', invalid(text, 'architecture must be one of [amd64 arm64]'))];
 }

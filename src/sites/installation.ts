@@ -8,7 +8,7 @@ import { readConfigText } from '../config/load.ts';
 import { formatNetworkConfig } from '../nmstate/index.ts';
 import { checkConfiguration, listKeys, readConfiguration } from '../shape/configuration.ts';
 import { decode, YAML_RULES } from '../shape/decode.ts';
-import type { Report } from '../shape/report.ts';
+import type { ReportProblem } from '../shape/report.ts';
 import type { Plain } from '../shape/shape.ts';
 import { resolveReferences, type ReferenceSource, PUBLIC_KEYS } from './documents.ts';
 import {
@@ -24,7 +24,7 @@ import { checkNetworkConfig, warnOfNetworkConfig } from './rules/network-config.
  * and post.sh next to it.
  */
 
-export type ReadOptions = {
+export type InstallationOptions = {
   /** The file's name in problems. */
   readonly shownAs?: string;
   /**
@@ -58,7 +58,7 @@ export const isInstallationConfig = (path: string, text: string): boolean =>
  */
 export async function readInstallationConfig(
   path: string,
-  { shownAs = path, env = {}, judgeNetwork, warn }: ReadOptions = {},
+  { shownAs = path, env = {}, judgeNetwork, warn }: InstallationOptions = {},
 ): Promise<InstallationConfig> {
   const text = readConfigText(path);
   const source = { directory: dirname(resolve(path)), env };
@@ -174,7 +174,7 @@ const networkOf = (value: Plain): Plain | undefined =>
   isObject(value) ? value['networkConfig'] : undefined;
 
 function judgeNetworkConfig(
-  report: Report,
+  report: ReportProblem,
   value: Plain,
 ): { readonly text?: string; readonly problems?: readonly DocumentProblem[] } {
   const network = networkOf(value);

@@ -21,7 +21,7 @@ import { openSites, surveySites, type Survey, isGood } from './1-resolve/check-s
 import { concludeRotation, makeSites, type SiteOutcome } from './5-pour/make-config-isos.ts';
 import {
   listOutcomes,
-  readListed,
+  readListedSites,
   removeListing,
   writeListing,
   type SiteListing,
@@ -153,7 +153,7 @@ async function buildLocked(
     refuseNothing(survey, request.sites);
     const named = nameGenerations(survey, request);
     refuseStrangers(survey, named);
-    const listed = dropIn ? new Map<never, never>() : await readListed(out);
+    const listed = dropIn ? new Map<never, never>() : await readListedSites(out);
     // A table that cannot be read as sites says nothing about the ISOs that exist.
     const isListed = !dropIn && (survey.sites.length > 0 || listed.size === 0);
     await lease.requireHeld();

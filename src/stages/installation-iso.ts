@@ -25,7 +25,7 @@ import {
   takeBaseIso,
 } from './1-resolve/fetch-base-iso.ts';
 import { compareSeed, readSeedVersion } from './1-resolve/read-seed.ts';
-import { checkSize } from './4-lay-out/check-size.ts';
+import { checkIsoSize } from './4-lay-out/check-size.ts';
 import { layOutInstallationIso } from './4-lay-out/lay-out-installation-iso.ts';
 import { buildIso } from './build.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './embedded-images.ts';
@@ -105,7 +105,7 @@ export async function prepareInstallationIso(
   });
   const layout = made.then(({ layout }) => layout);
   const plan = embedded?.plan ?? NO_IMAGES;
-  const space = await engine.run(checkSize, {
+  const space = await engine.run(checkIsoSize, {
     layout,
     plan,
     ...roomOf(request),

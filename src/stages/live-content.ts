@@ -14,7 +14,7 @@ import { checkComplete } from './2-select/check-complete.ts';
 import { checkSpace } from './2-select/check-space.ts';
 import {
   type ClusterContent,
-  findRelease,
+  resolvePayload,
   judgeImages,
   type LiveIsoImages,
   selectPayload,
@@ -88,8 +88,8 @@ type FoundContent = Pick<ClusterContent, 'release' | 'workspace'>;
 function findContent(request: LiveIsoRequest, tools: BuildTools): FoundContent {
   const { config } = request;
   const workspace = findWorkspace(config, tools.engine);
-  if (!workspace) return { release: findRelease(request, tools) };
-  const release = findRelease(request, tools, workspace).then((release) =>
+  if (!workspace) return { release: resolvePayload(request, tools) };
+  const release = resolvePayload(request, tools, workspace).then((release) =>
     requireMinor(config.ocpRelease.version, release),
   );
   return { release, workspace };

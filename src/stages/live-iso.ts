@@ -12,7 +12,7 @@ import { OVERRIDE_PATHS } from '../openshift/installer/overrides.ts';
 import { toRpmName } from '../openshift/release/bundle.ts';
 import { roomOf } from '../outputs/place.ts';
 import { fetchBaseIso, scanBase, takeBaseIso } from './1-resolve/fetch-base-iso.ts';
-import { checkSize } from './4-lay-out/check-size.ts';
+import { checkIsoSize } from './4-lay-out/check-size.ts';
 import { layOutLiveIso } from './4-lay-out/lay-out-live-iso.ts';
 import { buildIso } from './build.ts';
 import { renderIgnition } from './ignition.ts';
@@ -79,7 +79,7 @@ export async function prepareLiveIso(
     appendKargs: config.enableFips ? ['fips=1'] : [],
     ...withoutUndefined({ epoch, places, values, ignitionArea }),
   });
-  const space = engine.run(checkSize, {
+  const space = engine.run(checkIsoSize, {
     layout,
     plan,
     ...roomOf(request),

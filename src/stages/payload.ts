@@ -77,7 +77,7 @@ export type LiveIsoImages = ClusterContent & {
  *
  * @param workspace names a release and has its signature, if all images come from it
  */
-export function findRelease(
+export function resolvePayload(
   { config, graphUrl, saved, signatures }: PayloadRequest,
   tools: BuildTools,
   workspace?: Promise<SurveyedWorkspace>,

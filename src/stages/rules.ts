@@ -10,7 +10,7 @@ import { completeVersion, parseLocalCatalog } from '../fbc/index.ts';
 import { parseCatalogSource } from '../openshift/catalog/source.ts';
 import {
   checkInfraEnv,
-  checkPullSecret,
+  requireEmbeddedSecret,
   OVERRIDE_PATHS,
   readOverrides,
   type Overrides,
@@ -18,7 +18,7 @@ import {
 import { CONFIGURE, needsNewerRelease, noRegistryOffline } from '../openshift/mirror/server.ts';
 import { readWorkspace } from '../openshift/workspace/workspace.ts';
 import { listUnusableEntries, parseRegistriesConf } from '../registry/index.ts';
-import { readTexts, type View } from '../shape/document.ts';
+import { readItemTexts, type View } from '../shape/document.ts';
 
 /* The rules that refuse the configuration of a live ISO without asking the network. */
 
@@ -43,7 +43,7 @@ const refuse = (problems: readonly DocumentProblem[]): ReturnType<ConfigRule> =>
 /** Checks catalogs, with the function that the stages read them with. */
 function checkCatalogs(view: View): ReturnType<ConfigRule> {
   return refuse(
-    readTexts(view, 'operators', '.catalog').flatMap(({ path, text }) =>
+    readItemTexts(view, 'operators', '.catalog').flatMap(({ path, text }) =>
       attempt(view, path, () => parseCatalogSource(text, view.directoryOf(path))),
     ),
   );
@@ -66,7 +66,7 @@ function checkRegistriesConf(view: View) {
 function checkWorkspace(view: View) {
   const text = view.text('mirrorPath');
   if (text === undefined) return refuse([]);
-  const local = readTexts(view, 'operators', '.catalog').filter(
+  const local = readItemTexts(view, 'operators', '.catalog').filter(
     ({ path, text }) => parseLocalCatalog(text, view.directoryOf(path)) !== undefined,
   );
   const version = view.text('ocpRelease.version') ?? '';
@@ -125,7 +125,7 @@ function checkOverrides(view: View, { directory, secrets }: Parameters<ConfigRul
     [
       pullSecret,
       (text) => {
-        checkPullSecret(text, embedded);
+        requireEmbeddedSecret(text, embedded);
       },
     ],
   ];

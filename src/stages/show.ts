@@ -19,7 +19,7 @@ import type { ImageTools } from '../openshift/images.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
 import { planClusterManifests } from '../openshift/node/bootstrap.ts';
 import { describeCluster, listClusterCatalogs } from '../openshift/node/cluster.ts';
-import type { Manifest } from '../openshift/node/manifests.ts';
+import type { NodeManifest } from '../openshift/node/manifests.ts';
 import { signaturesOf } from '../openshift/release/signature.ts';
 import { formatReference, openOciLayout, type Platform } from '../registry/index.ts';
 import { clusterSettingsOf } from './ignition.ts';
@@ -150,7 +150,7 @@ export async function showCatalog(
 export async function listResources(
   request: LiveIsoRequest,
   tools: BuildTools,
-): Promise<readonly Manifest[]> {
+): Promise<readonly NodeManifest[]> {
   const content = selectContent(request, tools);
   const [release, plan, catalogs, workspace] = await Promise.all([
     content.release,

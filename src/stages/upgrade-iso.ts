@@ -10,10 +10,10 @@ import { roomOf } from '../outputs/place.ts';
 import { formatReference } from '../registry/index.ts';
 import { planUpgradePath } from './1-resolve/plan-upgrade-path.ts';
 import { readLeftGates } from './1-resolve/read-left-gates.ts';
-import { checkSize } from './4-lay-out/check-size.ts';
+import { checkIsoSize } from './4-lay-out/check-size.ts';
 import { layOutUpgradeIso } from './4-lay-out/lay-out-upgrade-iso.ts';
 import { buildIso } from './build.ts';
-import { findRelease, judgeImages, resolveVerified, selectPayload } from './payload.ts';
+import { resolvePayload, judgeImages, resolveVerified, selectPayload } from './payload.ts';
 import {
   claimSideFiles,
   writeSideFiles,
@@ -74,7 +74,7 @@ export async function prepareUpgradeIso(
   });
   const { maxSize } = config.build;
   const places = await findPlaces(request, tools);
-  const release = findRelease(request, tools);
+  const release = resolvePayload(request, tools);
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, { release, path });
   const { catalogs, plan } = selectPayload(config, tools, { release, passed });
@@ -88,7 +88,7 @@ export async function prepareUpgradeIso(
     catalogs: catalogs.then(describeCatalogs),
     ...withoutUndefined({ epoch, places }),
   });
-  const space = engine.run(checkSize, {
+  const space = engine.run(checkIsoSize, {
     layout,
     plan,
     ...roomOf(request),

@@ -3,7 +3,7 @@ import { compare } from 'semver';
 import { describe, expect, test } from 'vitest';
 import {
   compareBuilds,
-  compareVersions,
+  compareBundleVersions,
   parseBundleVersion,
   parseVersionRange,
 } from '../../src/fbc/version.ts';
@@ -113,20 +113,20 @@ describe('the order of versions', () => {
   test('follows semantic versioning', () => {
     fc.assert(
       fc.property(version, version, (a, b) => {
-        expect(Math.sign(compareVersions(read(a), read(b)))).toBe(compare(a, b));
+        expect(Math.sign(compareBundleVersions(read(a), read(b)))).toBe(compare(a, b));
       }),
     );
   });
 
   test('holds for numbers of any length', () => {
     const long = '9007199254740993';
-    expect(compareVersions(read(`1.0.0-${long}`), read('1.0.0-9007199254740992'))).toBe(1);
-    expect(compareVersions(read(`${long}.0.0`), read('9007199254740992.0.0'))).toBe(1);
+    expect(compareBundleVersions(read(`1.0.0-${long}`), read('1.0.0-9007199254740992'))).toBe(1);
+    expect(compareBundleVersions(read(`${long}.0.0`), read('9007199254740992.0.0'))).toBe(1);
   });
 
   test('sorts rebuilds of a version, though none has precedence', () => {
     const [older, newer] = [read('0.8.0+0.1634606167.p'), read('0.8.0+0.1645735250.p')];
-    expect(compareVersions(older, newer)).toBe(0);
+    expect(compareBundleVersions(older, newer)).toBe(0);
     expect(compareBuilds(older, newer)).toBeLessThan(0);
     expect(compareBuilds(read('1.0.0+010'), read('1.0.0+9'))).toBeGreaterThan(0);
   });

@@ -4,7 +4,7 @@ import type { Api, Catalog, ChannelEntry, Requirement } from '../../src/fbc/cata
 import { resolveDependencies, type ResolvedCatalog } from '../../src/fbc/dependencies.ts';
 import { checkCatalog } from '../../src/fbc/filter/check-catalog.ts';
 import { filterCatalog } from '../../src/fbc/filter/filter-catalog.ts';
-import { compileRequirement, parseConstraint } from '../../src/fbc/requirement.ts';
+import { compileRequirement, parseRequirement } from '../../src/fbc/requirement.ts';
 import type { DependencyMode } from '../../src/fbc/source.ts';
 import { joinCatalogs, listEntries, makePackage } from '../support/catalog-builder.ts';
 import { runs } from '../support/properties.ts';
@@ -102,7 +102,7 @@ describe('a requirement of a selected bundle', () => {
       packages: ['app', 'base'],
     });
     expect(kept[0]?.additions).toEqual([]);
-    const cel = parseConstraint({
+    const cel = parseRequirement({
       cel: { rule: 'properties.exists(p, true)' },
       failureMessage: 'no',
     });
@@ -177,7 +177,7 @@ describe('a requirement of a selected bundle', () => {
 describe('an olm.constraint', () => {
   const [bundle] = base.bundles.filter(({ name }) => name === 'base.v1.5.0');
   const isMet = (value: unknown): boolean | undefined =>
-    bundle && compileRequirement(parseConstraint(value))(bundle);
+    bundle && compileRequirement(parseRequirement(value))(bundle);
   const packageIn = (versionRange: string) => ({ package: { packageName: 'base', versionRange } });
   const [yes, no, unknown] = [packageIn('>1.0.0'), packageIn('>2.0.0'), { cel: { rule: 'x' } }];
   const compound = (kind: string, ...constraints: readonly unknown[]) => ({

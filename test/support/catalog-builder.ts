@@ -4,11 +4,11 @@ import type {
   CatalogBundle,
   CatalogChannel,
   ChannelEntry,
-  DocumentPlace,
+  CatalogPlace,
   Requirement,
 } from '../../src/fbc/catalog.ts';
 
-const PLACE: DocumentPlace = {
+const PLACE: CatalogPlace = {
   file: 'catalog.json',
   number: 1,
   offset: 0,

@@ -6,7 +6,7 @@ import {
   type IdentityTools,
 } from '../../src/sites/identity/make.ts';
 import { createKeySource, type KeySource } from '../../src/sites/identity/keys.ts';
-import type { KeyPair, SiteIdentity } from '../../src/sites/identity/identity.ts';
+import type { SiteKeyPair, SiteIdentity } from '../../src/sites/identity/identity.ts';
 
 /** 2026-01-02T03:04:05Z, in seconds. */
 export const MADE_AT = 1_767_323_045;
@@ -49,7 +49,7 @@ export const makeAlpha = (
 export const listPairs = ({
   signers,
   adminClient,
-}: SiteIdentity): Readonly<Record<string, KeyPair>> => ({
+}: SiteIdentity): Readonly<Record<string, SiteKeyPair>> => ({
   'kube-apiserver-lb-signer': signers.loadBalancer,
   'kube-apiserver-localhost-signer': signers.localhost,
   'kube-apiserver-service-network-signer': signers.serviceNetwork,

@@ -1,12 +1,12 @@
 import { textFile, type File, type Unit } from '../../src/ignition/index.ts';
-import type { UpgradeHop } from '../../src/openshift/node/upgrade.ts';
+import type { CarriedHop } from '../../src/openshift/node/upgrade.ts';
 
 /* A cluster in the files of /cluster, as the scripts that upgrade it see it through oc. */
 
 export const imageOf = (letter: string): string =>
   `quay.io/openshift-release-dev/ocp-release@sha256:${letter.repeat(64)}`;
 
-export const hop = (version: string, fromVersions: string[], letter: string): UpgradeHop => ({
+export const hop = (version: string, fromVersions: string[], letter: string): CarriedHop => ({
   version,
   fromVersions,
   isSigned: true,

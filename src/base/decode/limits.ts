@@ -97,7 +97,7 @@ export function requireSize({ size }: Header, explain: (cause: Error) => unknown
  * The remaining cost of one reading, by kind: bytes, entries, or anything else that grows with its
  * input.
  */
-export type Budget<Kind extends string> = {
+export type DecodeBudget<Kind extends string> = {
   /**
    * @throws the error that `refuse` of {@link createBudget} makes, when more than the limit is
    * taken
@@ -119,7 +119,7 @@ export type Budget<Kind extends string> = {
 export function createBudget<Kind extends string>(
   limits: Readonly<Record<Kind, number>>,
   refuse: (kind: Kind, limit: number) => Error,
-): Budget<Kind> {
+): DecodeBudget<Kind> {
   let left: Record<Kind, number> = { ...limits };
   return {
     take(kind, amount) {

@@ -52,7 +52,7 @@ const MAX_TEXT_SIZE = 64 * 1024;
  * A short body as text, read to its end, so that the connection can be used again; '' if it is
  * long.
  */
-export async function readText(body: Readable): Promise<string> {
+export async function readBodyText(body: Readable): Promise<string> {
   return (await readSmallBody(body, MAX_TEXT_SIZE))?.toString() ?? '';
 }
 

@@ -105,12 +105,15 @@ export function formatSize(bytes: number): string {
 export const SIZE_FORM = 'a size such as 700MiB or 4GiB';
 
 /**
- * Bytes of a size with a binary unit or without a unit: `4GiB`, `1024`. undefined for other texts.
+ * Bytes of a size, rounded down: `45GiB`, `4.7 GB`, `1024`. undefined for other texts, and for
+ * more than an integer holds exactly.
  */
 export function parseSize(text: string): number | undefined {
-  const [, number, unit = 'B'] = /^([1-9]\d{0,11})(B|[KMGT]iB)?$/.exec(text) ?? [];
-  const power = SIZE_UNITS.indexOf(unit as (typeof SIZE_UNITS)[number]);
-  const size = Number(number) * 1024 ** power;
+  const [, number, prefix = '', base] =
+    /^(\d{1,15}(?:\.\d{1,15})?) ?(?:([KMGT]?)(i?)B)?$/.exec(text) ?? [];
+  if (number === undefined || (prefix === '' && base === 'i')) return undefined;
+  const power = ['', 'K', 'M', 'G', 'T'].indexOf(prefix);
+  const size = Math.floor(Number(number) * (base === 'i' ? 1024 : 1000) ** power);
   return Number.isSafeInteger(size) ? size : undefined;
 }
 

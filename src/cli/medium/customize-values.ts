@@ -115,7 +115,7 @@ type FindDefinitions = (kinds: readonly string[]) => Promise<Definitions>;
  * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; errors of reading the
  * files
  */
-export async function readValues(
+export async function readCustomizeValues(
   options: ValueOptions,
   host: CliHost,
   findDefinitions: FindDefinitions,

@@ -39,7 +39,12 @@ import {
   formatCustomisation,
   formatDone,
 } from './customize-result.ts';
-import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
+import {
+  addValueOptions,
+  listGiven,
+  readCustomizeValues,
+  type ValueOptions,
+} from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
 
 type Options = ValueOptions & {
@@ -101,7 +106,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
       requireOneMode(options);
       requireWork(options);
       if (options.show) return show(iso, options, host);
-      const read = await readValues(options, host, (kinds) =>
+      const read = await readCustomizeValues(options, host, (kinds) =>
         useIso(iso, host, (image) => readMediumDefinitions(image, kinds, host.signal)),
       );
       if (!isWork(options) && Object.keys(read).length === 0) throw noValue();

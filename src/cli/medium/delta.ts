@@ -134,8 +134,8 @@ const createPartOption = (): Option =>
     '--max-part-size <size>',
     'split the delta into files smaller than this; 4GiB for FAT32',
   ).argParser((text) => {
-    const size = parseSize(text);
-    if (size !== undefined) return size;
+    const size = parseSize(text) ?? 0;
+    if (size > 0) return size;
     throw refuseOption('usage.max-part-size', text, { expected: SIZE_FORM });
   });
 

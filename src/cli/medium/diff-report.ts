@@ -12,7 +12,7 @@ import type {
   MediaComparison,
   NotCompared,
 } from '../../media/compare.ts';
-import type { Phrase, Report, Table } from '../terminal/report.ts';
+import type { Phrase, Report, ReportTable } from '../terminal/report.ts';
 
 /**
  * Describes a comparison for the reader of the changelog of a nightly: first five sentences, then
@@ -123,7 +123,7 @@ function describeWords(words: ComparedArguments): readonly string[] {
   return [`kernel arguments: ${added.length} added, ${removed.length} removed`];
 }
 
-function listTables(comparison: MediaComparison): readonly Table[] {
+function listTables(comparison: MediaComparison): readonly ReportTable[] {
   const { operators, images, files, kernelArguments, ignition } = comparison;
   return [
     describeMedia(comparison),
@@ -137,7 +137,7 @@ function listTables(comparison: MediaComparison): readonly Table[] {
 }
 
 /** Describes the properties of the whole media that differ, and the bytes that they share. */
-function describeMedia({ old, new: now, bytes }: MediaComparison): Table {
+function describeMedia({ old, new: now, bytes }: MediaComparison): ReportTable {
   const values: readonly (readonly [string, string | undefined, string | undefined])[] = [
     ['product', old.product, now.product],
     ['release', old.release?.version, now.release?.version],
@@ -180,7 +180,7 @@ const listRows = <Item>(
   ...removed.map((item) => row('removed', item, undefined)),
 ];
 
-const describeOperators = (operators: Changes<ComparedOperator>): Table => ({
+const describeOperators = (operators: Changes<ComparedOperator>): ReportTable => ({
   title: 'Operators',
   head: ['operator', 'change', 'old', 'new', 'versions', 'channels'],
   rows: listRows(operators, (change, old, now) => {
@@ -210,7 +210,7 @@ function describeLists(old: readonly string[] = [], now: readonly string[] = [])
   return changes.length === 0 ? ['unchanged'] : [code(changes.join(' '))];
 }
 
-const describeImages = (images: Changes<ComparedImage>): Table => ({
+const describeImages = (images: Changes<ComparedImage>): ReportTable => ({
   title: 'Images',
   head: ['image', 'set', 'change', 'old', 'new'],
   rows: listRows(images, (change, old, now) => {
@@ -239,7 +239,7 @@ function describeDigest(
   return digest === other?.digest ? [short, `, ${manifests} manifests`] : [short];
 }
 
-const describeArguments = ({ added, removed }: ComparedArguments): Table => ({
+const describeArguments = ({ added, removed }: ComparedArguments): ReportTable => ({
   title: 'Kernel arguments',
   head: ['argument', 'change'],
   rows: [
@@ -253,7 +253,7 @@ const describeParts = (
   title: string,
   ignition: readonly ComparedIgnition[],
   isShown: (kind: IgnitionPart['kind']) => boolean,
-): Table => ({
+): ReportTable => ({
   title,
   head: ['what', 'name', 'change', 'config'],
   rows: ignition.flatMap(({ config, parts }) =>
@@ -277,7 +277,7 @@ const filterChanges = <Item>(
   unchanged,
 });
 
-const describeFiles = (files: Changes<{ readonly path: string }>): Table => ({
+const describeFiles = (files: Changes<{ readonly path: string }>): ReportTable => ({
   title: 'Files outside of the registry',
   head: ['file', 'change'],
   rows: listRows(files, (change, old, now) => [[code((now ?? old)?.path ?? '')], [change]]),

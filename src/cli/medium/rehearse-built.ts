@@ -3,7 +3,7 @@ import { SealiftError } from '../../base/errors.ts';
 import { toPrintable } from '../../base/text/words.ts';
 import { findUnitJudge } from '../../ignition/index.ts';
 import { rehearse } from '../../media/rehearse/rehearse.ts';
-import type { Step } from '../../media/rehearse/step.ts';
+import type { RehearsedStep } from '../../media/rehearse/step.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { runWithProgress, useWatched } from '../named-media.ts';
@@ -15,7 +15,7 @@ export type Rehearsed = {
   readonly rehearsal?: {
     readonly will: number;
     readonly unknown: number;
-    readonly willNot: readonly Step[];
+    readonly willNot: readonly RehearsedStep[];
   };
 };
 
@@ -47,7 +47,7 @@ export async function rehearseBuilt(
         return rehearse(source, { signal, unitJudge, date: formatDay(host.now()) });
       }),
     );
-    const of = (wanted: Step['outcome']): readonly Step[] =>
+    const of = (wanted: RehearsedStep['outcome']): readonly RehearsedStep[] =>
       value.steps.filter(({ outcome }) => outcome === wanted);
     const [done, unknown] = [of('will').length, of('unknown').length];
     return { rehearsal: { will: done, unknown, willNot: of('will-not') } };

@@ -9,7 +9,7 @@ import { findUnitJudge } from '../../ignition/index.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import type { LeftRelease } from '../../media/rehearse/gates.ts';
 import { rehearse, type RehearseOptions, type Rehearsal } from '../../media/rehearse/rehearse.ts';
-import { PARTS, type Step } from '../../media/rehearse/step.ts';
+import { PARTS, type RehearsedStep } from '../../media/rehearse/step.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { fetchAdminGates } from '../../openshift/release/fetch-payload.ts';
 import { isWantedVersion } from '../../openshift/release/version.ts';
@@ -21,7 +21,7 @@ import { requireReferences } from '../request-installation.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../named-media.ts';
 import { readPlannedHosts } from '../../sites/planned-hosts.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
-import { formatMarkdownReport, type Table } from '../terminal/report.ts';
+import { formatMarkdownReport, type ReportTable } from '../terminal/report.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
 type RehearseCliOptions = AccessOptions & {
@@ -77,7 +77,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
 }
 
 /** Creates the error for steps that will not happen. */
-export const refuseFailing = (name: string, failing: readonly Step[]): DifferenceError =>
+export const refuseFailing = (name: string, failing: readonly RehearsedStep[]): DifferenceError =>
   new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
     expected: 'every step happens',
     found: `${failing.length} will not`,
@@ -177,7 +177,7 @@ function formatText(name: string, value: Rehearsal): string {
 }
 
 /** Reasons quote payloads and catalogs, which must not control the terminal. */
-const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] =>
+const formatStep = ({ name, outcome, reason, place }: RehearsedStep): readonly string[] =>
   [
     `  ${WORDS[outcome].padEnd(8)}  ${name}`,
     ...(reason === undefined ? [] : [`            ${reason}`]),
@@ -217,7 +217,7 @@ const describeTime = (seconds: number): string =>
 
 /** The verdict in one line. */
 function formatVerdict(name: string, { steps, release }: Rehearsal): string {
-  const count = (outcome: Step['outcome']): number =>
+  const count = (outcome: RehearsedStep['outcome']): number =>
     steps.filter((step) => step.outcome === outcome).length;
   const [failing, unknown] = [count('will-not'), count('unknown')];
   const what = release ? `${name} (${release.version}, ${release.architecture})` : name;
@@ -250,7 +250,7 @@ const formatMarkdown = (name: string, value: Rehearsal): string =>
     notes: [],
   });
 
-const tableOfNeeds = (needs: Rehearsal['needs']): Table => ({
+const tableOfNeeds = (needs: Rehearsal['needs']): ReportTable => ({
   title: 'Hosts',
   head: ['host', 'cores', 'memory', 'disk', 'because'],
   rows: needs.map(({ host, count, cores, memory, disk, because = '' }) => [

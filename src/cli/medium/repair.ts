@@ -17,7 +17,7 @@ import { openReusable } from '../../media/seeds.ts';
 import { isElsewhere, openSource } from '../../outputs/read/open.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
-import { placesOf, type CliHost } from '../host.ts';
+import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, createWaitOption } from '../options.ts';
 import { runWithProgress, type Watched } from '../named-media.ts';
 import { sayAgain } from '../terminal/continuation.ts';
@@ -114,7 +114,7 @@ async function withSources<T>(
     const elsewhere: RemoteIso[] = [];
     for (const name of address) {
       const access = await openSource(name, {
-        ...placesOf(host),
+        ...hostPlacesOf(host),
         signal: host.signal,
         emit: host.emit,
       });
@@ -156,7 +156,7 @@ function describeRegistries(
 function openTools({ config, workDir }: Options, host: CliHost) {
   const { env, cwd, signal } = host;
   return openBuildTools({
-    ...placesOf(host),
+    ...hostPlacesOf(host),
     config:
       config === undefined
         ? { build: { insecureRegistries: [] } }

@@ -10,7 +10,7 @@ import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/t
 import { withTimeLimit } from '../../base/wait.ts';
 import type { App } from '../../service/context.ts';
 import type { AuthSettings } from '../../service/auth/identity.ts';
-import { placesOf, type CliHost } from '../host.ts';
+import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, refuseOption } from '../options.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import {
@@ -139,8 +139,8 @@ function parseAddress(text: string): Address {
 }
 
 function parseCacheSize(text: string): number {
-  const size = parseSize(text);
-  if (size !== undefined) return size;
+  const size = parseSize(text) ?? 0;
+  if (size > 0) return size;
   throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
 }
 
@@ -181,7 +181,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     stores: options.store,
     cacheLimit: options.cacheSize,
     ending: host.signal,
-    host: { ...placesOf(host), signal: closing.signal, emit: log.event },
+    host: { ...hostPlacesOf(host), signal: closing.signal, emit: log.event },
     warn: log.warn,
     onAnswer: log.answer,
     ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),

@@ -4,7 +4,7 @@ import { escapeCharacter, toPrintable } from '../../base/text/words.ts';
 /** Words of this program, and `code`: texts of unknown origin, which must not take effect. */
 export type Phrase = readonly (string | { readonly code: string })[];
 
-export type Table = {
+export type ReportTable = {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly Phrase[])[];
@@ -15,7 +15,7 @@ export type Report = {
   readonly title: Phrase;
   /** Sentences by their labels. */
   readonly summary: readonly (readonly [label: string, sentence: Phrase])[];
-  readonly tables: readonly Table[];
+  readonly tables: readonly ReportTable[];
   readonly notes: readonly Phrase[];
 };
 
@@ -35,7 +35,7 @@ export function formatReport({ summary, tables, notes }: Report): string {
   ].join('\n');
 }
 
-function formatRows({ head, rows }: Table): readonly string[] {
+function formatRows({ head, rows }: ReportTable): readonly string[] {
   const lines = [head, ...rows.map((row) => row.map(toText))];
   const widths = head.map((_, column) =>
     maxOf(

@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { readTexts, type View } from '../../shape/document.ts';
+import { readItemTexts, type View } from '../../shape/document.ts';
 import { parseReleaseVersion } from '../rules.ts';
 import type { Noted } from './notes.ts';
 
@@ -47,8 +47,8 @@ export const CPU: ReadonlyMap<string, string> = new Map([
 ]);
 
 function importArchitecture(view: View): Noted<ImportedRelease> {
-  const listed = readTexts(view, `${PLATFORM}.architectures`);
-  const all = [...listed, ...readTexts(view, `${PLATFORM}.platforms`, '.architecture')];
+  const listed = readItemTexts(view, `${PLATFORM}.architectures`);
+  const all = [...listed, ...readItemTexts(view, `${PLATFORM}.platforms`, '.architecture')];
   const first = all.find(({ text }) => CPU.has(text));
   const notes = all
     .filter((entry) => entry !== first)

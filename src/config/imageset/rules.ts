@@ -1,6 +1,6 @@
 import semver from 'semver';
 import type { DocumentProblem } from '../../base/errors.ts';
-import { readTexts, type View, type ConfigDocument } from '../../shape/document.ts';
+import { readItemTexts, type View, type ConfigDocument } from '../../shape/document.ts';
 import { checkConfiguration } from '../../shape/configuration.ts';
 import { FILLED, FLAG, INTEGER, list, optional, partial, record, TEXT } from '../../shape/shape.ts';
 import { TARGETS } from '../appliance-shape.ts';
@@ -178,7 +178,7 @@ function checkFull(
 
 /** White space alone is not a valid channel name. */
 function checkEmptyNames(view: View, item: string): readonly DocumentProblem[] {
-  return readTexts(view, `${item}.channels`, '.name')
+  return readItemTexts(view, `${item}.channels`, '.name')
     .filter(({ text }) => text.trim() === '')
     .map(({ path }) => view.report(path, 'is required'));
 }
@@ -232,7 +232,7 @@ function checkPlatform(view: View): readonly DocumentProblem[] {
     view.items(`${platform}.platforms`).length > 0 &&
     view.items(`${platform}.architectures`).length > 0;
   const both = '"platforms" and "architectures" are mutually exclusive';
-  const unknown = readTexts(view, `${platform}.architectures`)
+  const unknown = readItemTexts(view, `${platform}.architectures`)
     .filter(({ text }) => !ARCHITECTURES.includes(text))
     .map(({ path, text }) =>
       report(path, `must be one of ${ARCHITECTURES.join(', ')}, but is "${text}"`),
@@ -255,7 +255,7 @@ function checkPayload(view: View, path: string): readonly DocumentProblem[] {
 function checkTargets(view: View): readonly DocumentProblem[] {
   return (['operators', 'additionalImages'] as const).flatMap((list) =>
     Object.entries(TARGETS).flatMap(([name, pattern]) =>
-      readTexts(view, `mirror.${list}`, `.${name}`)
+      readItemTexts(view, `mirror.${list}`, `.${name}`)
         .filter(({ text }) => !pattern.test(text))
         .map(({ path, text }) =>
           view.report(path, `must match ${pattern.source}, but is "${text}"`),

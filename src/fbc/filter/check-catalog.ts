@@ -1,4 +1,4 @@
-import { createBudget, type Budget } from '../../base/decode/limits.ts';
+import { createBudget, type DecodeBudget } from '../../base/decode/limits.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { findRepeated, groupBy } from '../../base/lists.ts';
 import { appendSuggestion } from '../../base/text/words.ts';
@@ -226,7 +226,7 @@ function describeIgnored(owner: string, documents: readonly MalformedDocument[])
 }
 
 /** Each bundle that is left out costs as much as its channel has entries and names that they skip. */
-const createRemovalBudget = (name: string): Budget<'steps'> =>
+const createRemovalBudget = (name: string): DecodeBudget<'steps'> =>
   createBudget(
     { steps: 2_000_000 }, // about half a second
     () =>
@@ -250,7 +250,7 @@ function removeEntries(
   }: {
     readonly versions: ReadonlyMap<string, string>;
     readonly warn: (warning: string) => void;
-    readonly effort: Budget<'steps'>;
+    readonly effort: DecodeBudget<'steps'>;
   },
 ): readonly CatalogChannel[] {
   const where = `package "${channel.package}" channel "${channel.name}"`;

@@ -8,7 +8,7 @@ import {
   type BundleVersion,
   compareBuilds,
   compareText,
-  compareVersions,
+  compareBundleVersions,
   parseBundleVersion,
 } from '../version.ts';
 import {
@@ -180,7 +180,11 @@ export function findMatches(bundles: readonly CatalogBundle[], specific: string)
   const candidates: { readonly bundle: CatalogBundle; readonly version: BundleVersion }[] = [];
   for (const bundle of bundles) {
     const version = parseBundleVersion(bundle.version ?? '');
-    if (wanted !== undefined && version !== undefined && compareVersions(version, wanted) === 0)
+    if (
+      wanted !== undefined &&
+      version !== undefined &&
+      compareBundleVersions(version, wanted) === 0
+    )
       candidates.push({ bundle, version });
   }
   candidates.sort(

@@ -3,7 +3,7 @@ import { append, withoutUndefined } from '../../base/lists.ts';
 import type { CatalogBundle, CatalogChannel, CatalogPackage } from '../catalog.ts';
 import { completeVersion, parseConstraint } from '../constraint.ts';
 import type { PackageSelection, Bounds, VersionBounds } from '../source.ts';
-import { type BundleVersion, compareVersions, parseBundleVersion } from '../version.ts';
+import { type BundleVersion, compareBundleVersions, parseBundleVersion } from '../version.ts';
 
 /** Collects all problems of a selection, and all warnings about it. */
 export type FilterReport = {
@@ -126,7 +126,7 @@ export function adviseVersions(
     completeVersion(bounds.minVersion ?? bounds.maxVersion ?? '') ?? '',
   );
   if (wanted === undefined || known.length === 0) return undefined;
-  const above = known.findIndex(({ version }) => compareVersions(version, wanted) >= 0);
+  const above = known.findIndex(({ version }) => compareBundleVersions(version, wanted) >= 0);
   const at = above === -1 ? known.length : above;
   const nearest = known.slice(Math.max(0, at - NAMED), at + NAMED).map(({ text }) => text);
   const advice = `the nearest versions are ${nearest.join(', ')}`;
@@ -141,7 +141,7 @@ function listKnown(bundles: readonly Pick<CatalogBundle, 'version'>[]): readonly
       const version = parseBundleVersion(text);
       return version === undefined ? [] : [{ text, version }];
     })
-    .sort((a, b) => compareVersions(a.version, b.version));
+    .sort((a, b) => compareBundleVersions(a.version, b.version));
 }
 
 /** `-0` is the lowest pre-release, and a bound with one accepts all (Masterminds/semver). */

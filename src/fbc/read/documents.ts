@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises';
 import { openToRead } from '../../base/disk/open-file.ts';
-import type { DocumentPlace } from '../catalog.ts';
+import type { CatalogPlace } from '../catalog.ts';
 import { OPEN_BRACE, parseObject, scanObject, startScan, type ParseResult } from './json.ts';
 import { findMarker, isSpace, parsePiece } from './yaml.ts';
 
 /** A document of a file, in its order. */
-export type StreamedDocument = { readonly place: DocumentPlace; readonly result: ParseResult };
+export type StreamedDocument = { readonly place: CatalogPlace; readonly result: ParseResult };
 
 export type StreamOptions = {
   /** The file's name in places. */
@@ -162,7 +162,7 @@ async function readPiece(
 function placeOf(
   stream: Stream,
   document: { readonly start: number; readonly size: number; readonly syntax: 'json' | 'yaml' },
-): DocumentPlace {
+): CatalogPlace {
   return {
     file: stream.file,
     number: ++stream.number,

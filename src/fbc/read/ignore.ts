@@ -1,4 +1,4 @@
-import { createBudget, type Budget } from '../../base/decode/limits.ts';
+import { createBudget, type DecodeBudget } from '../../base/decode/limits.ts';
 import { ConfigError } from '../../base/errors.ts';
 
 /** A line of an ignore file (gitignore(5)). */
@@ -118,7 +118,7 @@ function parseSet(
  * Budget for all patterns of a catalog: rules times files, and characters times characters. Its `take`
  * throws ConfigError `catalog.ignore-file`.
  */
-export const createIgnoreBudget = (): Budget<'steps'> =>
+export const createIgnoreBudget = (): DecodeBudget<'steps'> =>
   createBudget(
     { steps: 20_000_000 }, // about a second
     () =>
@@ -139,7 +139,7 @@ export const createIgnoreBudget = (): Budget<'steps'> =>
 export function isIgnored(
   rules: readonly IgnoreRule[],
   path: readonly string[],
-  effort: Budget<'steps'>,
+  effort: DecodeBudget<'steps'>,
 ): boolean {
   const names = path.map((text) => ({ text, characters: Array.from(text) }));
   const rule = rules.findLast((one) => matchesPath(one, names, effort));
@@ -152,7 +152,7 @@ type Name = { readonly text: string; readonly characters: readonly string[] };
 function matchesPath(
   { base, isAnchored, names, onlyDirectories }: IgnoreRule,
   path: readonly Name[],
-  effort: Budget<'steps'>,
+  effort: DecodeBudget<'steps'>,
 ): boolean {
   effort.take('steps', 10 + base.length);
   if (base.some((name, index) => path[index]?.text !== name)) return false;
@@ -187,7 +187,7 @@ function matchesAll<Pattern, Item>(
   rule: {
     readonly any: Pattern;
     readonly matches: (pattern: Pattern, item: Item) => boolean;
-    readonly effort: Budget<'steps'>;
+    readonly effort: DecodeBudget<'steps'>;
   },
 ): boolean {
   let next = 0;

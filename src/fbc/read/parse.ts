@@ -17,12 +17,12 @@ import type {
   CatalogPackage,
   ChannelEntry,
   DeprecationEntry,
-  DocumentPlace,
+  CatalogPlace,
   MalformedDocument,
   OtherDocument,
   Requirement,
 } from '../catalog.ts';
-import { parseApi, parseConstraint } from '../requirement.ts';
+import { parseApi, parseRequirement } from '../requirement.ts';
 import type { ParsedDocument } from './json.ts';
 
 /** A catalog that grows. */
@@ -57,7 +57,7 @@ const META_KEYS = ['schema', 'package', 'name'];
  */
 export function addDocument(
   parts: CatalogParts,
-  { document, place }: { readonly document: ParsedDocument; readonly place: DocumentPlace },
+  { document, place }: { readonly document: ParsedDocument; readonly place: CatalogPlace },
   onProblem: (problem: string) => void,
 ): DocumentOwner | undefined {
   const found = { count: 0 };
@@ -130,7 +130,7 @@ const textOf = (value: unknown): string | undefined =>
 const nameDocument = ({ schema, package: inPackage, name }: Heading): string =>
   [schema, [inPackage, name].filter(Boolean).join('/')].filter(Boolean).join(' ');
 
-type Known = { readonly fields: Fields; readonly place: DocumentPlace };
+type Known = { readonly fields: Fields; readonly place: CatalogPlace };
 
 /** Parses the document, and returns the function that adds it to the catalog. */
 function parseKnown(parts: CatalogParts, heading: Heading, known: Known): () => void {
@@ -212,7 +212,7 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
     requirements: [
       ...ofType('olm.package.required').map(parseRequired),
       ...valuesOf('olm.gvk.required').map(parseRequiredApi),
-      ...valuesOf('olm.constraint').map((value) => parseConstraint(value)),
+      ...valuesOf('olm.constraint').map((value) => parseRequirement(value)),
     ],
     provides: valuesOf('olm.gvk').flatMap((value) => parseApi(value) ?? []),
     ...(most.length > 0 && { maxOpenShiftVersion: most.map(formatValue).join(', ') }),

@@ -1,13 +1,13 @@
 import type { Dirent } from 'node:fs';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import type { Budget } from '../../base/decode/limits.ts';
+import type { DecodeBudget } from '../../base/decode/limits.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { ConfigError, isErrno, IntegrityError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
 import { malformedCatalog } from '../../shape/go-json.ts';
-import type { Catalog, DocumentPlace } from '../catalog.ts';
+import type { Catalog, CatalogPlace } from '../catalog.ts';
 import { streamDocuments } from './documents.ts';
 import { createIgnoreBudget, isIgnored, parseIgnoreFile, type IgnoreRule } from './ignore.ts';
 import type { ParsedDocument } from './json.ts';
@@ -91,7 +91,7 @@ function addUnreadable(problems: Problems, line: string): void {
 
 type Parsed = {
   readonly where: string;
-  readonly place: DocumentPlace;
+  readonly place: CatalogPlace;
   readonly result: ParsedDocument;
 };
 
@@ -125,8 +125,8 @@ const makePrintable = (line: string): string =>
  */
 export async function readDocuments(
   directory: string,
-  places: Iterable<DocumentPlace>,
-  onDocument: (bytes: Buffer, place: DocumentPlace) => void | Promise<void>,
+  places: Iterable<CatalogPlace>,
+  onDocument: (bytes: Buffer, place: CatalogPlace) => void | Promise<void>,
 ): Promise<void> {
   for (const [file, ofFile] of groupByFile(places)) {
     const handle = await openToRead(join(directory, file));
@@ -143,8 +143,8 @@ export async function readDocuments(
   }
 }
 
-function groupByFile(places: Iterable<DocumentPlace>): Map<string, DocumentPlace[]> {
-  const groups = new Map<string, DocumentPlace[]>();
+function groupByFile(places: Iterable<CatalogPlace>): Map<string, CatalogPlace[]> {
+  const groups = new Map<string, CatalogPlace[]>();
   for (const place of places) {
     const group = groups.get(place.file);
     if (group === undefined) groups.set(place.file, [place]);
@@ -153,7 +153,7 @@ function groupByFile(places: Iterable<DocumentPlace>): Map<string, DocumentPlace
   return groups;
 }
 
-const refuseShort = (place: DocumentPlace, found: number): IntegrityError =>
+const refuseShort = (place: CatalogPlace, found: number): IntegrityError =>
   new IntegrityError(
     'catalog.changed',
     `document ${place.number} of ${place.file} should have ${place.size} bytes, but has ${found}`,
@@ -170,7 +170,7 @@ type Walk = {
   readonly directory: string;
   /** Real path of the directory, to decide which link targets are inside. */
   readonly root: string;
-  readonly effort: Budget<'steps'>;
+  readonly effort: DecodeBudget<'steps'>;
 };
 
 /**

@@ -1,4 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import { viewOf, roundUp, SECTOR_SIZE } from '../extent.ts';
 import { backupSizeOf, BLOCK_SIZE, growGpt, readGpt, type Gpt } from './gpt.ts';
 
@@ -38,9 +39,6 @@ export type ApplePartitionMap = {
   readonly blockSize: number;
   readonly partitions: readonly ApplePartition[];
 };
-
-/** A run of bytes of an image. */
-export type ByteRange = { readonly offset: number; readonly size: number };
 
 /** Reads the partition tables in the system area: its 32768 bytes are all that is looked at. */
 export function readPartitionTables(systemArea: Uint8Array): PartitionTables {

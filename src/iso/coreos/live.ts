@@ -186,7 +186,7 @@ export function parseMinimalRecipe(bytes: Uint8Array): MinimalRecipe {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = MAGIC.length;
   const take = (size: number): Buffer => {
-    if (size > buffer.length - at) throw malformed('is cut off');
+    if (size > buffer.length - at) throw malformedLive('is cut off');
     at += size;
     return buffer.subarray(at - size, at);
   };
@@ -197,15 +197,16 @@ export function parseMinimalRecipe(bytes: Uint8Array): MinimalRecipe {
     if (first === 252) return take(4).readUInt32LE();
     const value = first === 253 ? Number(take(8).readBigUInt64LE()) : Infinity;
     if (Number.isSafeInteger(value)) return value;
-    throw malformed('has a number out of range');
+    throw malformedLive('has a number out of range');
   };
-  if (buffer.toString('latin1', 0, MAGIC.length) !== MAGIC) throw malformed('is not a miniso file');
+  if (buffer.toString('latin1', 0, MAGIC.length) !== MAGIC)
+    throw malformedLive('is not a miniso file');
   const version = takeNumber();
   const creator = take(takeNumber()).toString('latin1');
   if (version !== VERSION)
-    throw malformed(`has version ${version}, made by ${JSON.stringify(creator)}`);
+    throw malformedLive(`has version ${version}, made by ${JSON.stringify(creator)}`);
   const count = takeNumber();
-  if (count > MOST_RUNS) throw malformed(`has ${count} runs`);
+  if (count > MOST_RUNS) throw malformedLive(`has ${count} runs`);
   const runs = Array.from({ length: count }, (): SharedRun => {
     const [minimal, full, size] = [takeNumber(), takeNumber(), takeNumber()];
     return { minimal: minimal * SECTOR_SIZE, full: full * SECTOR_SIZE, size };
@@ -214,7 +215,7 @@ export function parseMinimalRecipe(bytes: Uint8Array): MinimalRecipe {
   return { runs, digest, packed: take(takeNumber()) };
 }
 
-export const malformed = (problem: string): IntegrityError =>
+export const malformedLive = (problem: string): IntegrityError =>
   new IntegrityError('miniso.malformed', `coreos/miniso.dat ${problem}`, {
     expected: `a recipe of version ${VERSION}`,
     hint: 'use the live ISO as it was published',

@@ -1,4 +1,4 @@
-import { createBudget, type Budget } from '../../base/decode/limits.ts';
+import { createBudget, type DecodeBudget } from '../../base/decode/limits.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
@@ -6,7 +6,7 @@ import { SECTOR_SIZE } from '../extent.ts';
 
 /** The source of directories and system use entries, with a budget for all reads. */
 export type StructureSource = Pick<RandomAccess, 'read'> & {
-  readonly budget: Budget<keyof typeof LIMITS>;
+  readonly budget: DecodeBudget<keyof typeof LIMITS>;
   /** Reads a sector, together with those near it, because the areas of a directory follow each other. */
   readonly readContinued: (sector: number) => Promise<Uint8Array>;
 };

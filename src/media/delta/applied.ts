@@ -9,7 +9,7 @@ import { readAreas } from '../medium.ts';
 import { useMedium } from '../open.ts';
 import { fillParts } from '../serve/virtual.ts';
 import { type DeltaExtent, readDeltaHead } from './file.ts';
-import { type Carried, damaged, type DeltaFiles, renderCarried } from './carried.ts';
+import { type CarriedExtent, damaged, type DeltaFiles, renderCarried } from './carried.ts';
 import { type Delta, type DeltaIso, openDelta, readDeltaIso } from './open.ts';
 
 /*
@@ -23,7 +23,7 @@ export type AppliedDelta = {
   /** Extents of the new ISO by offset; the rest is zeros. */
   readonly extents: readonly DeltaExtent[];
   /** Extents that the old ISO lacks. */
-  readonly carried: readonly Carried[];
+  readonly carried: readonly CarriedExtent[];
   /** Bytes that neither file has as they are, by digest. */
   readonly rendered: ReadonlyMap<Digest, Uint8Array>;
   /** Parts of the areas that the new ISO has from the old one. */

@@ -6,7 +6,7 @@ import {
   type DeltaExtent,
   type DeltaHead,
   LARGEST_PATCHED,
-  malformed,
+  malformedDelta,
   type Patch,
   usePatch,
 } from './file.ts';
@@ -14,12 +14,12 @@ import {
 /* The extents that an old ISO lacks: which they are, where a delta has them, and their bytes. */
 
 /** An extent that the old ISO lacks, with the position of its bytes or its patch in the delta. */
-export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
+export type CarriedExtent = DeltaExtent & { readonly position: number; readonly patch?: Patch };
 
 export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
 
 export function fail(path: string): never {
-  throw malformed(path, 'does not carry what its head names');
+  throw malformedDelta(path, 'does not carry what its head names');
 }
 
 /**
@@ -42,9 +42,9 @@ export function listCarried<Extent extends DeltaExtent>(
 export function placeCarried(
   extents: readonly DeltaExtent[],
   { patches, start }: Pick<DeltaHead, 'patches'> & { readonly start: number },
-): readonly Carried[] {
+): readonly CarriedExtent[] {
   let end = start;
-  return extents.map((extent, number): Carried => {
+  return extents.map((extent, number): CarriedExtent => {
     const patch = patches.get(number);
     const position = end;
     end += (patch ?? extent).size;
@@ -60,7 +60,7 @@ export function placeCarried(
  */
 export async function renderCarried(
   { delta, iso }: DeltaFiles,
-  carried: Carried,
+  carried: CarriedExtent,
 ): Promise<Uint8Array> {
   if (isTooLarge(carried)) return fail(delta.path);
   const { position, size, digest, patch, offset } = carried;
@@ -72,7 +72,7 @@ export async function renderCarried(
   throw damaged(delta.path, { offset, digest, found: bytes && digestOf(bytes) });
 }
 
-const isTooLarge = ({ size, patch }: Carried): boolean =>
+const isTooLarge = ({ size, patch }: CarriedExtent): boolean =>
   patch ? Math.max(size, patch.old.size) > LARGEST_PATCHED : size > LARGEST_INDEX;
 
 export const damaged = (

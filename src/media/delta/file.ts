@@ -155,7 +155,7 @@ export async function readDeltaHead(
 ): Promise<DeltaHead & { readonly start: number }> {
   const line = await readLine(file);
   const start = line.text.length + line.jsonSize;
-  const refuse = (problem: string): IntegrityError => malformed(file.path, problem);
+  const refuse = (problem: string): IntegrityError => malformedDelta(file.path, problem);
   const json = await readJson(file, line);
   const { body, ...head } = requireDecoded(decodeJson(HEAD, json, RULES), ([first]) => {
     const { why = '' } = first;
@@ -180,7 +180,7 @@ const sumOf = (sizes: readonly number[]): number => sizes.reduce((sum, size) => 
 async function readJson(file: RandomAccess, line: Line): Promise<Buffer> {
   const json = await file.read(line.text.length, line.jsonSize);
   if (line.isProven && !line.text.startsWith(formatLine(line.format, json))) {
-    throw malformed(file.path, 'does not have the digest that its first line names');
+    throw malformedDelta(file.path, 'does not have the digest that its first line names');
   }
   if (line.format > PROVEN) throw new NewerFormatError(file.path, line.format, PROVEN);
   return json;
@@ -202,12 +202,12 @@ type Line = {
 
 async function readLine(file: RandomAccess): Promise<Line> {
   if (file.size < EARLIER_LINE_SIZE) {
-    throw malformed(file.path, 'is shorter than the head of a delta');
+    throw malformedDelta(file.path, 'is shorter than the head of a delta');
   }
   const line = parseLine((await file.read(0, Math.min(LINE_SIZE, file.size))).toString('latin1'));
-  if (!line) throw malformed(file.path, 'does not begin like a delta');
+  if (!line) throw malformedDelta(file.path, 'does not begin like a delta');
   if (line.jsonSize <= LARGEST_JSON && line.text.length + line.jsonSize <= file.size) return line;
-  throw malformed(file.path, 'is truncated');
+  throw malformedDelta(file.path, 'is truncated');
 }
 
 function parseLine(text: string): Line | undefined {
@@ -229,7 +229,7 @@ function parseLine(text: string): Line | undefined {
 }
 
 /** Error for a file that is not a complete delta. */
-export const malformed = (path: string, problem: string): IntegrityError =>
+export const malformedDelta = (path: string, problem: string): IntegrityError =>
   new IntegrityError('delta.malformed', `${path} is not a complete delta: it ${problem}`, {
     hint: 'copy it again from where it was made',
   });

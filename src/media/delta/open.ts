@@ -13,7 +13,7 @@ import { type IsoSource, useImage } from '../open.ts';
 import { openGivenIso } from './describe.ts';
 import { readProof } from '../proof.ts';
 import {
-  type Carried,
+  type CarriedExtent,
   damaged,
   type DeltaFiles,
   fail,
@@ -22,7 +22,13 @@ import {
   renderCarried,
 } from './carried.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
-import { type DeltaExtent, malformed, readDeltaHead, type DeltaHead, mostPatched } from './file.ts';
+import {
+  type DeltaExtent,
+  malformedDelta,
+  readDeltaHead,
+  type DeltaHead,
+  mostPatched,
+} from './file.ts';
 
 /* The two inputs of applying a delta: an ISO of ours, and a delta that is matched to it. */
 
@@ -54,7 +60,7 @@ export type Delta = {
   readonly size: number;
   /** Extents of the new ISO by offset; the rest is zeros. */
   readonly extents: readonly DeltaExtent[];
-  readonly carried: readonly Carried[];
+  readonly carried: readonly CarriedExtent[];
 };
 
 /**
@@ -194,11 +200,11 @@ function requireModest(
   const patched = carried.filter(({ patch }) => patch);
   const most = mostPatched(sumSizes(patched.map(({ patch }) => patch ?? { size: 0 })));
   if (sumSizes(patched) > most) {
-    throw malformed(path, `has patches that make more than ${most} bytes`);
+    throw malformedDelta(path, `has patches that make more than ${most} bytes`);
   }
   const given = old.size + sumSizes(carried);
   if (size > largestIsoOf(given)) {
-    throw malformed(path, `makes an ISO of ${size} bytes from ${given} bytes`);
+    throw malformedDelta(path, `makes an ISO of ${size} bytes from ${given} bytes`);
   }
 }
 

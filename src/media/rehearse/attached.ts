@@ -1,13 +1,16 @@
 import { UPGRADE_LABEL_PREFIX } from '../../openshift/node/upgrade.ts';
 import type { PlayedMedium } from './played-medium.ts';
-import { type Step, unless } from './step.ts';
+import { type RehearsedStep, unless } from './step.ts';
 
 const PART = 'upgrade';
 const RELEASE = '/release.env';
 const MOST = 64 * 1024;
 
 /** Plays the attachment of an upgrade ISO: hosts know it by its label, and read its release from a file. */
-export async function rehearseAttached({ iso, index }: PlayedMedium): Promise<readonly Step[]> {
+export async function rehearseAttached({
+  iso,
+  index,
+}: PlayedMedium): Promise<readonly RehearsedStep[]> {
   if (index?.product !== 'upgrade-iso') return [];
   const { volumeId } = iso.volume;
   const node = await iso.find(RELEASE);

@@ -14,12 +14,12 @@ import { BOOTSTRAP_IMAGE_PATH, type MediaIndex, ROOTFS_PATH } from '../media-ind
 import { EMBEDDED_CONFIG } from '../live-config.ts';
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
-import { cannotKnow, type Step, unless, unlessAny, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, unless, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'boot';
 
 /** Plays the start of a host: firmware, boot menu, kernel, and the volume that the live system waits for. */
-export async function rehearseBoot(medium: PlayedMedium): Promise<readonly Step[]> {
+export async function rehearseBoot(medium: PlayedMedium): Promise<readonly RehearsedStep[]> {
   const { iso, index } = medium;
   const { value: menus = [], problem } = await attempt(() => readBootMenus(iso));
   const entries = menus.flatMap(({ path, entries }) => entries.map((entry) => ({ path, entry })));
@@ -66,7 +66,7 @@ const listLoaderFiles = (index: MediaIndex | undefined): readonly string[] =>
     .filter((path) => /^\/(?:EFI|boot|isolinux)\/.*\.(?:bin|c32|cfg|efi|mod)$/i.test(path));
 
 /** El Torito: an entry for each kind of firmware that the medium is made for. */
-async function rehearseFirmware(iso: IsoImage): Promise<readonly Step[]> {
+async function rehearseFirmware(iso: IsoImage): Promise<readonly RehearsedStep[]> {
   if (iso.bootEntries.length === 0) {
     const reason = 'the ISO has no boot catalog';
     return [willNot(PART, 'firmware finds the boot loader', { reason })];
@@ -142,14 +142,14 @@ async function findMissingInitrds(
 async function rehearseKernels(
   entries: readonly Placed[],
   { iso, index }: PlayedMedium,
-): Promise<readonly Step[]> {
+): Promise<readonly RehearsedStep[]> {
   const name = 'the kernel runs on the hosts';
   const architecture = index?.release.architecture;
   const kernels = [...new Set(entries.map(({ entry: { kernel } }) => kernel))];
   const found = await Promise.all(
     kernels.map(async (place) => ({ place, is: await readKernelArchitecture(iso, place) })),
   );
-  const steps = found.flatMap(({ place, is }): readonly Step[] => {
+  const steps = found.flatMap(({ place, is }): readonly RehearsedStep[] => {
     if (is === architecture) return [];
     const reason = `it is for ${is ?? 'an architecture that its header does not tell'}`;
     return [
@@ -168,7 +168,7 @@ async function rehearseKernels(
 const rehearseRoot = (
   menus: readonly BootMenu[],
   { volume: { volumeId } }: IsoImage,
-): readonly Step[] =>
+): readonly RehearsedStep[] =>
   unlessAny(
     PART,
     'the boot loader finds the volume of its files',
@@ -180,7 +180,10 @@ const rehearseRoot = (
   );
 
 /** The kernel arguments of each menu entry, of which the areas of kernel arguments are a part. */
-async function rehearseVolume(iso: IsoImage, entries: readonly Placed[]): Promise<readonly Step[]> {
+async function rehearseVolume(
+  iso: IsoImage,
+  entries: readonly Placed[],
+): Promise<readonly RehearsedStep[]> {
   const { volumeId } = iso.volume;
   const problems = entries.flatMap(({ path, entry: { kargs } }) => {
     const labels = kargs.split(' ').filter((word) => word.startsWith('coreos.liveiso='));

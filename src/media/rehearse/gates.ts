@@ -8,7 +8,7 @@ import { compareVersions, isAtLeast, minorAfter } from '../../openshift/release/
 import { archOf, type CarriedCatalog } from '../named-images.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
-import { cannotKnow, type Step, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, will, willNot } from './step.ts';
 
 const PART = 'upgrade';
 
@@ -27,7 +27,7 @@ type Known = {
  * Plays the start of updates: those that an upgrade ISO is for, and the next one of a cluster that a live ISO installs.
  * A person opens each gate on the cluster, so none of them makes a rehearsal fail.
  */
-export function rehearseGates(medium: PlayedMedium, known: Known): readonly Step[] {
+export function rehearseGates(medium: PlayedMedium, known: Known): readonly RehearsedStep[] {
   const { index } = medium;
   if (index?.product === 'upgrade-iso') return rehearsePath(medium, known);
   return index?.product === 'live-iso' ? rehearseNext(medium, known) : [];
@@ -61,7 +61,10 @@ function rehearsePath(medium: PlayedMedium, { left, releases, catalogs }: Known)
 }
 
 /** The cluster leaves the release of the medium, whose payload is there. */
-function rehearseNext(medium: PlayedMedium, { releases, catalogs }: Known): readonly Step[] {
+function rehearseNext(
+  medium: PlayedMedium,
+  { releases, catalogs }: Known,
+): readonly RehearsedStep[] {
   const [release] = releases;
   const { files, index } = medium;
   const next = index && minorAfter(index.release.version);
@@ -75,7 +78,7 @@ function rehearseNext(medium: PlayedMedium, { releases, catalogs }: Known): read
 }
 
 /** From 4.22 on, the next release may be 5.0: it asks for what the next minor version asks for, and for this. */
-const rehearseMajor = (version: string): readonly Step[] =>
+const rehearseMajor = (version: string): readonly RehearsedStep[] =>
   isAtLeast(version, '4.22.0') && !isAtLeast(version, '5.0.0')
     ? [describeGate(runcOf({ from: { version }, to: { version: '5.0', image: '', risks: [] } }))]
     : [];
@@ -96,12 +99,15 @@ const listOf = (
     bundles: catalogs.flatMap(({ catalog }) => catalog.bundles),
   });
 
-function rehearseUpdates(updates: readonly GatedUpdate[], gates: readonly Gate[]): readonly Step[] {
+function rehearseUpdates(
+  updates: readonly GatedUpdate[],
+  gates: readonly Gate[],
+): readonly RehearsedStep[] {
   const isGated = ({ from, to }: GatedUpdate): boolean =>
     gates.some((gate) => gate.from === from.version && gate.to === to.version);
   return [
     ...gates.map(describeGate),
-    ...updates.flatMap((update): readonly Step[] => {
+    ...updates.flatMap((update): readonly RehearsedStep[] => {
       const { from, to } = update;
       const name = `a cluster begins the update from ${from.version} to ${to.version}`;
       const refused = explainRefused(from.version, to.version);
@@ -111,7 +117,7 @@ function rehearseUpdates(updates: readonly GatedUpdate[], gates: readonly Gate[]
   ];
 }
 
-function describeGate(gate: Gate): Step {
+function describeGate(gate: Gate): RehearsedStep {
   const { from, to, text, command, certainty } = gate;
   const reason = `${text.replaceAll(/\s+/g, ' ')} ${certainty === 'unknown' ? 'Ask' : 'Command'}: ${command}`;
   return cannotKnow(PART, `${nameOpen(gate)} before the update from ${from} to ${to}`, { reason });

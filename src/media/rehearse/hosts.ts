@@ -10,7 +10,7 @@ import { ROOTFS_PATH } from '../media-index.ts';
 import { attempt } from '../open.ts';
 import { listContents, type PlayedMedium, textOf } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
-import { type Step, unlessAny } from './step.ts';
+import { type RehearsedStep, unlessAny } from './step.ts';
 import { rehearseUnits, type UnitJudging } from './units.ts';
 
 const PART = 'hosts';
@@ -20,7 +20,7 @@ const INSTALL = '/etc/assisted/install.ign';
 export async function rehearseInstalled(
   { files, index, live }: PlayedMedium,
   judging: UnitJudging,
-): Promise<readonly Step[]> {
+): Promise<readonly RehearsedStep[]> {
   if (index?.product !== 'live-iso' || live === undefined) return [];
   const { config, problem } = readInstalled({ files });
   const problems = config ? listProblems(config) : [problem ?? ''];

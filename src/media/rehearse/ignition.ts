@@ -1,7 +1,7 @@
 import { checkIgnition, type IgnitionConfig } from '../../ignition/index.ts';
 import { BOOTSTRAP_IMAGE_PATH } from '../media-index.ts';
 import type { PlayedMedium } from './played-medium.ts';
-import { cannotKnow, type Step, unlessAny, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, unlessAny, willNot } from './step.ts';
 import { rehearseUnits, type UnitJudging } from './units.ts';
 
 const PART = 'ignition';
@@ -13,7 +13,7 @@ const PART = 'ignition';
 export async function rehearseIgnition(
   { configs, live, index }: PlayedMedium,
   judging: UnitJudging,
-): Promise<readonly Step[]> {
+): Promise<readonly RehearsedStep[]> {
   const steps = configs.flatMap(({ name, config, problem }) => {
     if (problem !== undefined) {
       return [willNot(PART, `Ignition reads the ${name}`, { reason: problem, place: name })];
@@ -50,7 +50,7 @@ const list = (config: IgnitionConfig): readonly string[] =>
   checkIgnition(config, '').map(({ problem }) => problem);
 
 /** Live ISOs of ours always have a bootstrap config, those of other makers do not. */
-function explainMissing(name: string, product: string | undefined): readonly Step[] {
+function explainMissing(name: string, product: string | undefined): readonly RehearsedStep[] {
   if (product !== 'live-iso') return [];
   return name.startsWith('bootstrap')
     ? [

@@ -9,7 +9,7 @@ import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { readExtraManifests } from '../named-images.ts';
 import type { PlayedMedium } from './played-medium.ts';
-import { cannotKnow, type Step, unless, unlessAny, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, unless, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'installer';
 
@@ -17,7 +17,7 @@ const PART = 'installer';
 export function rehearseInstaller(
   { index, live, files }: PlayedMedium,
   image: ConfigImageCheck | undefined,
-): readonly Step[] {
+): readonly RehearsedStep[] {
   if (index?.product !== 'live-iso' || live === undefined) return [];
   const { version, reference: digestReference, architecture } = index.release;
   return [
@@ -45,7 +45,7 @@ export function rehearseInstaller(
   ];
 }
 
-function playMarkers(check: () => void, version: string): Step {
+function playMarkers(check: () => void, version: string): RehearsedStep {
   const name = `the installer of the medium installs ${version}`;
   try {
     check();
@@ -56,7 +56,7 @@ function playMarkers(check: () => void, version: string): Step {
   }
 }
 
-const playImageSet = (told: Uint8Array | undefined): Step =>
+const playImageSet = (told: Uint8Array | undefined): RehearsedStep =>
   unless(PART, 'the assisted service learns the image of the release', {
     place: TOLD_IMAGE_SET,
     reason:
@@ -66,7 +66,7 @@ const playImageSet = (told: Uint8Array | undefined): Step =>
   });
 
 /** By the rules of a build, and those of the API for names in mirror sets. */
-function playManifests(live: IgnitionConfig): readonly Step[] {
+function playManifests(live: IgnitionConfig): readonly RehearsedStep[] {
   const name = 'the cluster takes the manifests of the medium';
   const manifests = readExtraManifests(live);
   const wrong = explainMirrorNames(manifests.map(({ text }) => text));

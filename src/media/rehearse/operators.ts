@@ -5,7 +5,7 @@ import {
   type SupportQuestion,
 } from '../../openshift/catalog/support.ts';
 import type { CarriedCatalog } from '../named-images.ts';
-import { cannotKnow, type Step, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, will, willNot } from './step.ts';
 
 const PART = 'operators';
 
@@ -13,7 +13,7 @@ const PART = 'operators';
 export function rehearseOperators(
   catalogs: readonly CarriedCatalog[],
   question: SupportQuestion,
-): readonly Step[] {
+): readonly RehearsedStep[] {
   const found = catalogs.flatMap((one) =>
     listSupport(one, question).map((support) => ({ place: one.name, support })),
   );
@@ -36,7 +36,11 @@ const isSilent = (support: OperatorSupport): boolean =>
 const when = ({ date, minor }: SupportQuestion): string =>
   minor === undefined ? `on ${date}` : `with OpenShift ${minor} on ${date}`;
 
-function describe(support: OperatorSupport, question: SupportQuestion, place: string): Step {
+function describe(
+  support: OperatorSupport,
+  question: SupportQuestion,
+  place: string,
+): RehearsedStep {
   const { package: name, version } = support;
   const operator = version === undefined ? name : `${name} ${version}`;
   const step = `operator ${operator} is supported ${when(question)}`;
@@ -62,7 +66,7 @@ function describeExcluded(
   step: string,
   { madeFor, hasOther }: Extract<OperatorSupport, { readonly state: 'excluded' }>,
   place: string,
-): Step {
+): RehearsedStep {
   const reason = `its maker names OpenShift ${formatNames(madeFor)}`;
   return hasOther
     ? cannotKnow(PART, step, {
@@ -72,7 +76,10 @@ function describeExcluded(
     : willNot(PART, step, { place, reason: `${reason}, and no channel leads further` });
 }
 
-function describeSilent(names: readonly string[], question: SupportQuestion): readonly Step[] {
+function describeSilent(
+  names: readonly string[],
+  question: SupportQuestion,
+): readonly RehearsedStep[] {
   if (names.length === 0) return [];
   const operators = names.length === 1 ? '1 operator' : `${names.length} operators`;
   const step = `the support ${when(question)} of ${operators} without lifecycle metadata is known`;

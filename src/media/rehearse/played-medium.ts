@@ -51,13 +51,13 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
 }
 
 /** The images that the medium names, with the releases and catalogs that name them. */
-export type Carried = NamedImages & Pick<NamingParts, 'releases'>;
+export type CarriedImages = NamedImages & Pick<NamingParts, 'releases'>;
 
 /** Absent on a medium without images. */
 export async function readCarried(
   { registry, index, live }: PlayedMedium,
   signal: AbortSignal,
-): Promise<Carried | undefined> {
+): Promise<CarriedImages | undefined> {
   if (!registry) return undefined;
   const { tree } = registry;
   const parts = await findNamingParts({ tree, index, config: live });

@@ -14,7 +14,7 @@ import type { Reference, RegistriesConf } from '../../registry/index.ts';
 import { readExtraManifests } from '../named-images.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
-import { cannotKnow, type Step, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, will, willNot } from './step.ts';
 
 const PART = 'pulls';
 
@@ -30,7 +30,7 @@ export type Puller = {
 export function listPullers(
   { live, files }: PlayedMedium,
   release: PlayedRelease | undefined,
-): { readonly pullers: readonly Puller[]; readonly problems: readonly Step[] } {
+): { readonly pullers: readonly Puller[]; readonly problems: readonly RehearsedStep[] } {
   const texts = live ? readExtraManifests(live).map(({ text }) => text) : [];
   const conf = readConf(files);
   const own = readPolicies(texts);
@@ -61,7 +61,7 @@ export function listPullers(
 /** Image policies among the manifests of the cluster, which hold for its nodes as those of the release do. */
 function readPolicies(texts: readonly string[]): {
   readonly policies: readonly ImagePolicy[];
-  readonly problems: readonly Step[];
+  readonly problems: readonly RehearsedStep[];
 } {
   try {
     return { policies: listImagePolicies(texts), problems: [] };
@@ -88,7 +88,7 @@ function readConf(files: PlayedMedium['files']): {
 export function describePolicies(
   { files }: PlayedMedium,
   release: PlayedRelease | undefined,
-): readonly Step[] {
+): readonly RehearsedStep[] {
   const applied = release ? listApplied(release) : [];
   if (applied.length === 0) return [];
   const names = applied.map(({ name }) => name).join(', ');

@@ -23,11 +23,11 @@ import {
 } from '../../registry/index.ts';
 import { archOf, readShelf } from '../named-images.ts';
 import { attempt } from '../open.ts';
-import type { Carried, PlayedMedium } from './played-medium.ts';
+import type { CarriedImages, PlayedMedium } from './played-medium.ts';
 import { describePolicies, listPullers, type Puller } from './pullers.ts';
 import type { PlayedRelease } from './release.ts';
 import { createStore, type PulledImage, type Store } from './store.ts';
-import { cannotKnow, type Step, unlessAny, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, unlessAny, willNot } from './step.ts';
 
 const PART = 'pulls';
 
@@ -44,8 +44,8 @@ type Playing = {
 export async function rehearsePulls(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  carried: Carried | undefined,
-): Promise<readonly Step[]> {
+  carried: CarriedImages | undefined,
+): Promise<readonly RehearsedStep[]> {
   const { live, registry, files, index } = medium;
   if (!registry || !carried) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];
   const { named, unread } = carried;
@@ -82,7 +82,7 @@ const NO_IMAGES = 'the medium carries no images: hosts pull from registries on t
 async function playAttached(
   named: readonly NamedImage[],
   { store, shelf }: { readonly store: Store; readonly shelf: Shelf },
-): Promise<readonly Step[]> {
+): Promise<readonly RehearsedStep[]> {
   const look = createShelfLookup(shelf);
   const problems: { reason: string }[] = [];
   for (const one of uniqueImages(named)) {
@@ -103,13 +103,13 @@ async function playAttached(
   );
 }
 
-const UPGRADE: readonly Step[] = [
+const UPGRADE: readonly RehearsedStep[] = [
   cannotKnow(PART, 'nodes find the images of the medium', {
     reason: 'the mirror sets are in the resources that the cluster gets, not on the medium',
   }),
 ];
 
-const describeLeftOut = (left: number): readonly Step[] =>
+const describeLeftOut = (left: number): readonly RehearsedStep[] =>
   left === 0
     ? []
     : [
@@ -144,7 +144,7 @@ async function playAll(
   pullers: readonly Puller[],
   groups: readonly Group[],
   playing: Playing,
-): Promise<readonly Step[]> {
+): Promise<readonly RehearsedStep[]> {
   const limit = pLimit(LANES);
   const keyOf = createKeyReader();
   const steps = pullers.flatMap((puller) =>

@@ -10,13 +10,13 @@ import { digestOf, hexOf } from '../../base/digest.ts';
 import { attempt } from '../open.ts';
 import { REGISTRY_ROOT } from '../media-index.ts';
 import type { PlayedMedium } from './played-medium.ts';
-import { cannotKnow, type Step, unless, unlessAny, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, unless, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'registry';
 const UNIT = 'start-local-registry.service';
 
 /** Plays the start of the registry on the host: its unit, image, name, port and certificate. */
-export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly Step[]> {
+export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly RehearsedStep[]> {
   const { live, registry, files } = medium;
   if (live === undefined || registry?.root !== REGISTRY_ROOT) return [];
   const started = readStartedRegistry(live, files);
@@ -47,7 +47,7 @@ export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly S
 }
 
 /** The names under which hosts find and trust the registry. */
-function rehearseNames(medium: PlayedMedium, started: StartedRegistry): readonly Step[] {
+function rehearseNames(medium: PlayedMedium, started: StartedRegistry): readonly RehearsedStep[] {
   const { domain = '', certifiedFor = 'no name', port = '' } = started;
   const served = `${domain}:${port}`;
   const { hosts, problem } = listHosts(medium);
@@ -119,7 +119,10 @@ function explainRun(
 }
 
 /** Layers are not read here. A build looks into those of its registry, and its index has the digest of the manifest. */
-async function rehearsePrograms({ index }: PlayedMedium, tree: RegistryTree): Promise<Step> {
+async function rehearsePrograms(
+  { index }: PlayedMedium,
+  tree: RegistryTree,
+): Promise<RehearsedStep> {
   const step = 'the image of the registry has the programs that its unit starts';
   const place = `${REGISTRY_ROOT}${IMAGE}/manifest.json`;
   const bytes = await tree.read(`${IMAGE}/manifest.json`);

@@ -24,7 +24,7 @@ import {
   planNeeds,
   rehearseSite,
 } from './site.ts';
-import { type Step, unless } from './step.ts';
+import { type RehearsedStep, unless } from './step.ts';
 import type { UnitJudging } from './units.ts';
 
 /** The steps of hosts with a medium. Plain JSON. */
@@ -35,7 +35,7 @@ export type Rehearsal = {
   /** Day on which operators should be supported. */
   readonly date: string;
   readonly release?: { readonly version: string; readonly architecture: string };
-  readonly steps: readonly Step[];
+  readonly steps: readonly RehearsedStep[];
   /** Empty for media that install no cluster. */
   readonly needs: readonly PlannedNeed[];
   /** Absent on media that do not boot. */
@@ -108,7 +108,7 @@ async function rehearseContents(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
   options: RehearseOptions,
-): Promise<readonly Step[]> {
+): Promise<readonly RehearsedStep[]> {
   const { signal, date, configImage, askLeft } = options;
   const { index } = medium;
   const carried = await readCarried(medium, signal);

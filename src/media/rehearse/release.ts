@@ -6,7 +6,7 @@ import {
 } from '../../openshift/release/payload.ts';
 import { type Layer, readFiles, readReference, type Reference } from '../../registry/index.ts';
 import { archOf, type NamingImage } from '../named-images.ts';
-import { type Attempt, attempt } from '../open.ts';
+import { type OpenAttempt, attempt } from '../open.ts';
 import { openImageOf, openPayload } from '../payload.ts';
 import type { PlayedMedium } from './played-medium.ts';
 
@@ -17,7 +17,7 @@ export type PlayedRelease = PayloadFiles;
 export async function readPlayedRelease(
   { iso, index, registry }: PlayedMedium,
   signal: AbortSignal,
-): Promise<Attempt<PlayedRelease>> {
+): Promise<OpenAttempt<PlayedRelease>> {
   if (index === undefined || registry === undefined) return {};
   if (readReference(index.release.reference) === undefined) {
     return {

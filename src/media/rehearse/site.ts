@@ -1,6 +1,6 @@
 import type { HostNeed } from '../../openshift/node/host-needs.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
-import { cannotKnow, type Step, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedStep, will, willNot } from './step.ts';
 
 const PART = 'hosts';
 
@@ -44,7 +44,7 @@ export const planNeeds = (
 export function rehearseSite(
   needs: readonly HostNeed[],
   site: readonly PlannedHosts[],
-): readonly Step[] {
+): readonly RehearsedStep[] {
   return site.flatMap((planned) =>
     needs.filter(({ host }) => host === planned.host).map((need) => judgeHosts(need, planned)),
   );
@@ -52,7 +52,7 @@ export function rehearseSite(
 
 const inGigabytes = (bytes: number): string => `${Math.ceil(bytes / 10 ** 9)} GB`;
 
-function judgeHosts({ host, disk }: HostNeed, { count, minDisk }: PlannedHosts): Step {
+function judgeHosts({ host, disk }: HostNeed, { count, minDisk }: PlannedHosts): RehearsedStep {
   if (count === 0) {
     return willNot(PART, `the cluster gets a ${host}`, { reason: 'the site has 0 hosts for it' });
   }

@@ -12,14 +12,14 @@ export const PARTS = [
   'upgrade',
 ] as const;
 
-export type Part = (typeof PARTS)[number];
+export type RehearsedPart = (typeof PARTS)[number];
 
 /** `unknown`: the medium alone does not decide it. */
 export type Outcome = 'will' | 'will-not' | 'unknown';
 
 /** Something that happens on the way from the firmware to a cluster, or does not. Plain JSON. */
-export type Step = {
-  readonly part: Part;
+export type RehearsedStep = {
+  readonly part: RehearsedPart;
   /** A sentence that is true if the step happens. */
   readonly name: string;
   readonly outcome: Outcome;
@@ -33,7 +33,7 @@ type About = { readonly reason?: string | undefined; readonly place?: string | u
 
 const outcomeOf =
   (outcome: Outcome) =>
-  (part: Part, name: string, about: About = {}): Step => ({
+  (part: RehearsedPart, name: string, about: About = {}): RehearsedStep => ({
     part,
     name,
     outcome,
@@ -45,14 +45,18 @@ export const willNot = outcomeOf('will-not');
 export const cannotKnow = outcomeOf('unknown');
 
 /** A step that happens unless something is named that prevents it. */
-export const unless = (part: Part, name: string, about: About): Step =>
+export const unless = (part: RehearsedPart, name: string, about: About): RehearsedStep =>
   about.reason === undefined ? will(part, name) : willNot(part, name, about);
 
 /** Problems of one kind that become steps; the others are counted. */
 const MOST_NAMED = 50;
 
 /** One step without the problems, or one for each of them. */
-export function unlessAny(part: Part, name: string, problems: readonly About[]): readonly Step[] {
+export function unlessAny(
+  part: RehearsedPart,
+  name: string,
+  problems: readonly About[],
+): readonly RehearsedStep[] {
   if (problems.length === 0) return [will(part, name)];
   const more = problems.length - MOST_NAMED;
   return [

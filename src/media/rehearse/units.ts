@@ -1,6 +1,6 @@
 import { ToolError } from '../../base/errors.ts';
 import { findUnitFaults, type IgnitionConfig, type UnitJudge } from '../../ignition/index.ts';
-import { cannotKnow, type Part, type Step, will, willNot } from './step.ts';
+import { cannotKnow, type RehearsedPart, type RehearsedStep, will, willNot } from './step.ts';
 
 /** The systemd of this machine. */
 export type UnitJudging = {
@@ -12,9 +12,9 @@ export type UnitJudging = {
 /** Plays the start of units: their scripts must be there, and systemd must load them. */
 export async function rehearseUnits(
   config: IgnitionConfig,
-  { part, name }: { readonly part: Part; readonly name: string },
+  { part, name }: { readonly part: RehearsedPart; readonly name: string },
   judging: UnitJudging,
-): Promise<readonly Step[]> {
+): Promise<readonly RehearsedStep[]> {
   const own = findUnitFaults(config);
   const known = new Set(own.map(({ unit }) => unit));
   const { faults, by, problem } = await judge(config, judging);

@@ -12,6 +12,7 @@ import {
   fillFile,
 } from '../../base/download/fill-file.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import { type FilePosition, type BlobSource, describeBlob } from '../../base/store/blob-source.ts';
 import type { Reference, RegistryClient } from '../../registry/index.ts';
 import { readImageContents } from '../contents.ts';
@@ -20,7 +21,7 @@ import type { DamagedExtent } from '../verify-extents.ts';
 
 /* Repairs of single extents from verified copies: a local file, or the registries of the images. */
 
-export type Run = { readonly offset: number; readonly size: number; readonly digest: Digest };
+export type DamagedRun = ByteRange & { readonly digest: Digest };
 
 /** File under repair. */
 export type OpenTarget = {
@@ -60,7 +61,7 @@ export type RunReader = (piece: Buffer, at: number) => Promise<boolean>;
  */
 export async function copyVerified(
   target: OpenTarget,
-  run: Run,
+  run: DamagedRun,
   { read: readSource, signal }: { readonly read: RunReader; readonly signal: AbortSignal },
 ): Promise<Copied | undefined> {
   const pieces = await digestPieces(readSource, run, signal);
@@ -86,7 +87,7 @@ export async function copyVerified(
 /** Copies a run from a file, verified; undefined if the file does not match the digest. */
 export async function copyFromFile(
   target: OpenTarget,
-  run: Run,
+  run: DamagedRun,
   { from, signal }: { readonly from: FilePosition; readonly signal: AbortSignal },
 ): Promise<Copied | undefined> {
   const source = await openToRead(from.path);
@@ -100,7 +101,7 @@ export async function copyFromFile(
 
 async function digestPieces(
   read: RunReader,
-  { size, digest }: Run,
+  { size, digest }: DamagedRun,
   signal: AbortSignal,
 ): Promise<readonly Digest[] | undefined> {
   const hash = createHash('sha256');
@@ -225,7 +226,7 @@ async function listSources(
 
 type Staging = {
   readonly target: OpenTarget;
-  readonly run: Run;
+  readonly run: DamagedRun;
   readonly path: string;
   readonly signal: AbortSignal;
   readonly sources: readonly BlobSource[];
@@ -270,7 +271,7 @@ const PIECE = 1 << 20;
 /** Copies the remaining front of a truncated run: if it is valid, only the rest is fetched. */
 async function copyFront(
   { file }: OpenTarget,
-  { offset, size }: Run,
+  { offset, size }: DamagedRun,
   staged: ResumableFile,
 ): Promise<number> {
   let at = 0;

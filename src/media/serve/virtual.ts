@@ -68,7 +68,7 @@ function lay(part: PackedPart, bytes: Buffer, offset: number): void {
 export const CHUNK = 4 << 20;
 
 /** Requested bytes of one part. */
-export type Wanted<Part> = {
+export type WantedPart<Part> = {
   readonly part: Part;
   /** Buffer that they are copied to. */
   readonly target: Buffer;
@@ -84,7 +84,7 @@ export type Wanted<Part> = {
 export async function fillParts<Part extends ByteRange>(
   parts: readonly Part[],
   { bytes, offset }: { readonly bytes: Buffer; readonly offset: number },
-  fill: (wanted: Wanted<Part>) => Promise<void>,
+  fill: (wanted: WantedPart<Part>) => Promise<void>,
 ): Promise<void> {
   const end = offset + bytes.length;
   let done = offset;

@@ -32,7 +32,7 @@ const START_CLUSTER = '/usr/local/share/start-cluster/start-cluster.env';
 const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
 const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
 
-export function describeCluster({ files }: ConfigArchive): ConfiguredCluster {
+export function readConfiguredCluster({ files }: ConfigArchive): ConfiguredCluster {
   const nodes = readNodes(files.get(START_CLUSTER));
   const rendezvousIp = readVariable(files.get(RENDEZVOUS), 'NODE_ZERO_IP');
   return {

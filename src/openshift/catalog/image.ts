@@ -17,7 +17,7 @@ import {
   formatPlatforms,
   noPlatform,
   openLayers,
-  readBlob,
+  fetchBlob,
   readManifest,
   type ImageTools,
 } from '../images.ts';
@@ -173,7 +173,7 @@ async function openOne(
       `catalog image ${name} has a config of ${manifest.config.size} bytes, but at most ${MAX_CONFIG_SIZE} are read`,
     );
   }
-  const config = await readBlob(tools, reference, manifest.config);
+  const config = await fetchBlob(tools, reference, manifest.config);
   const document = parseCatalogConfig(config, name);
   const found = platform ?? platformOf(document);
   return { ...(found && { platform: found }), manifest, stored: one, config };

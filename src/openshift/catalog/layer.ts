@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import {
   type Catalog,
-  type DocumentPlace,
+  type CatalogPlace,
   editChannel,
   editDeprecations,
   type EditDocument,
@@ -35,7 +35,7 @@ const DIRECTORY_MODE = 0o755;
  */
 const TEMPORARY_MODE = 0o1777;
 
-type PlacedDocument = { readonly place: DocumentPlace; readonly edit: EditDocument | undefined };
+type PlacedDocument = { readonly place: CatalogPlace; readonly edit: EditDocument | undefined };
 
 /**
  * A layer that hides the catalog of the layers below, in any directory, and the cache that opm
@@ -78,7 +78,7 @@ export async function packCatalog(
 ): Promise<Buffer> {
   const documents = planDocuments(source, filtered);
   const edits = new Map([...documents.values()].flat().map(({ place, edit }) => [place, edit]));
-  const encoded = new Map<DocumentPlace, Buffer>();
+  const encoded = new Map<CatalogPlace, Buffer>();
   let size = 0;
   await readDocuments(directory, edits.keys(), (bytes, place) => {
     const document = encodeDocument(bytes, place, edits.get(place));
@@ -128,7 +128,7 @@ function planDocuments(source: Catalog, filtered: Catalog): Map<string, PlacedDo
   return documents;
 }
 
-type Placed = { readonly place: DocumentPlace };
+type Placed = { readonly place: CatalogPlace };
 
 const indexByPlace = <Item extends Placed>(items: readonly Item[]): Map<string, Item> =>
   new Map(items.map((item) => [placeKey(item), item]));

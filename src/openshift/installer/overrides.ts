@@ -134,7 +134,7 @@ function hasKeys(others: string, text: unknown): boolean {
  * @param pullSecret the one that is embedded; absent if none is embedded
  * @throws ConfigError `override.malformed`, `override.pull-secret`
  */
-export function checkPullSecret(text: string, pullSecret: string | undefined): void {
+export function requireEmbeddedSecret(text: string, pullSecret: string | undefined): void {
   const rendered = planInstallerInputs({
     arch: 'x86_64',
     registriesConf: '',

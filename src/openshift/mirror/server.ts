@@ -198,7 +198,7 @@ export function requireOpenssl(
 }
 
 /** @throws ConfigError `registry-image.architecture` */
-export function requireArchitecture(
+export function requireServerArchitecture(
   { reference, config: { architecture } }: Omit<Inspected, 'files'>,
   wanted: string,
 ): void {

@@ -18,7 +18,7 @@ import {
   type NodeRelease,
 } from './cluster.ts';
 import { renderInstallIgnition, RENDEZVOUS_PLACEHOLDER, type InstallInput } from './install.ts';
-import { planExtraManifests, refuseDuplicates, type Manifest } from './manifests.ts';
+import { planExtraManifests, refuseDuplicates, type NodeManifest } from './manifests.ts';
 import { formatNodeRegistriesConf } from './mirror-sets.ts';
 import {
   NODE_REGISTRY_PORT,
@@ -41,7 +41,7 @@ export type BootstrapInput = GeneratedManifestsInput &
     /** True if the cluster accepts images of OpenShift without a signature. */
     readonly disableImagePolicy: boolean;
     /** Manifests for the cluster: the user's, then those of the mirror plan. */
-    readonly extraManifests: readonly Manifest[];
+    readonly extraManifests: readonly NodeManifest[];
   };
 
 /** Path at which a medium carries the configuration, as the only file of a separate initrd. */

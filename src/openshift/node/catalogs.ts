@@ -1,7 +1,7 @@
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import type { Reference } from '../../registry/index.ts';
-import { formatDefaultSourceName, formatManifest, type Manifest } from './manifests.ts';
+import { formatDefaultSourceName, formatManifest, type NodeManifest } from './manifests.ts';
 
 /** A catalog image as the node serves it. */
 export type ServedCatalog = {
@@ -42,7 +42,7 @@ const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
-export function renderCatalogResources(input: CatalogResourcesInput): readonly Manifest[] {
+export function renderCatalogResources(input: CatalogResourcesInput): readonly NodeManifest[] {
   const { catalogs, registry, useDefaultSourceNames } = input;
   const named = catalogs.map((catalog) => {
     const whole = nameResource('cs', catalog);
@@ -70,7 +70,7 @@ export function renderCatalogResources(input: CatalogResourcesInput): readonly M
  */
 export function renderClusterCatalogs(
   input: Omit<CatalogResourcesInput, 'useDefaultSourceNames'>,
-): readonly Manifest[] {
+): readonly NodeManifest[] {
   const named = input.catalogs.map((catalog) => ({
     catalog,
     name: shorten(nameResource('cc', catalog), catalog),

@@ -17,7 +17,7 @@ import type { SurveyedWorkspace } from '../workspace/set.ts';
 import { renderCatalogResources, renderClusterCatalogs, type ServedCatalog } from './catalogs.ts';
 import {
   formatManifest,
-  type Manifest,
+  type NodeManifest,
   formatMachineConfig,
   splitDocuments,
   ROLE_LABEL,
@@ -52,14 +52,14 @@ export type GeneratedManifestsInput = {
   readonly mirrors: readonly PlannedMirror[];
   readonly catalogs: readonly ServedCatalog[];
   /** Catalog sources that came with a mirror. */
-  readonly mirrorResources?: readonly Manifest[];
+  readonly mirrorResources?: readonly NodeManifest[];
   readonly useDefaultSourceNames: boolean;
   /** Detached signatures of the release image, if they are available. */
   readonly releaseSignatures: readonly Uint8Array[];
 };
 
 /** The manifests that the appliance itself generates for the cluster, one object per file. */
-export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
+export function planGeneratedManifests(input: GeneratedManifestsInput): readonly NodeManifest[] {
   const { corePasswordHash } = input;
   const registry = registryOf(input);
   return [
@@ -80,7 +80,7 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
-export const planMirrorManifests = (input: GeneratedManifestsInput): readonly Manifest[] => [
+export const planMirrorManifests = (input: GeneratedManifestsInput): readonly NodeManifest[] => [
   ...(input.mirrorResources ?? []),
   ...renderCatalogResources({ ...input, registry: registryOf(input) }),
   ...renderSignatures(input),
@@ -93,7 +93,7 @@ export const planMirrorManifests = (input: GeneratedManifestsInput): readonly Ma
  */
 export const listClusterCatalogs = (
   input: Pick<GeneratedManifestsInput, 'mirrorResources' | 'catalogs' | 'interactive'>,
-): readonly Manifest[] => [
+): readonly NodeManifest[] => [
   ...(input.mirrorResources ?? [])
     .flatMap(splitDocuments)
     .filter(({ document }) => document.get('kind') === 'ClusterCatalog')
@@ -104,7 +104,7 @@ export const listClusterCatalogs = (
 const registryOf = ({ interactive }: Pick<GeneratedManifestsInput, 'interactive'>): string =>
   `${nodeRegistryDomain(interactive)}:${NODE_REGISTRY_PORT}`;
 
-function renderSignatures({ release, releaseSignatures }: GeneratedManifestsInput): Manifest[] {
+function renderSignatures({ release, releaseSignatures }: GeneratedManifestsInput): NodeManifest[] {
   const { digest } = parseReference(release.digestReference);
   if (digest === undefined || releaseSignatures.length === 0) return [];
   return [renderSignatureConfigMap({ digest, signatures: releaseSignatures })];
@@ -120,7 +120,7 @@ export const formatClusterImageSet = (release: NodeRelease): string =>
   });
 
 /** Without a network the default catalogs would only fail. */
-const renderOperatorHub = (): Manifest => ({
+const renderOperatorHub = (): NodeManifest => ({
   name: 'operatorhub-cluster.yaml',
   text: formatManifest({
     apiVersion: 'config.openshift.io/v1',
@@ -130,7 +130,7 @@ const renderOperatorHub = (): Manifest => ({
   }),
 });
 
-const renderCorePassword = (role: Role, passwordHash: string): Manifest => {
+const renderCorePassword = (role: Role, passwordHash: string): NodeManifest => {
   const name = `99-${role}-set-core-pass`;
   const passwd = { users: [{ name: 'core', passwordHash }] };
   return { name: `${name}.yaml`, text: formatMachineConfig({ name, role, passwd }) };
@@ -147,7 +147,7 @@ export function planPinnedImageSets({
 }: Pick<
   GeneratedManifestsInput,
   'createPinnedImageSets' | 'definitions' | 'pinnedImages'
->): readonly Manifest[] {
+>): readonly NodeManifest[] {
   const version = findServedKind(definitions, PINNED_IMAGE_SET)?.version ?? 'v1';
   return createPinnedImageSets
     ? ROLES.map((role) => renderPinnedImageSet(role, { version, pinnedImages }))
@@ -157,7 +157,7 @@ export function planPinnedImageSets({
 const renderPinnedImageSet = (
   role: Role,
   { version, pinnedImages }: { readonly version: string; readonly pinnedImages: readonly string[] },
-): Manifest => ({
+): NodeManifest => ({
   name: `${role}-pinned-image-set.yaml`,
   text: formatManifest({
     apiVersion: `${MACHINE_CONFIG_GROUP}/${version}`,
@@ -175,7 +175,7 @@ function planInternalReleaseImage({
   release: { version, arch },
   definitions,
   interactive,
-}: GeneratedManifestsInput): Manifest[] {
+}: GeneratedManifestsInput): NodeManifest[] {
   const served = interactive ? findInternalReleaseImage(definitions) : undefined;
   if (served === undefined) return [];
   return [
@@ -223,7 +223,7 @@ export const describeCluster = (
   release: toNodeRelease(release),
   definitions: release.definitions,
   mirrors: plan.mirrors,
-  catalogs: describeCatalogs(catalogs, workspace),
+  catalogs: describeNodeCatalogs(catalogs, workspace),
   mirrorResources: workspace?.resources ?? [],
   releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
   interactive,
@@ -246,7 +246,7 @@ const listPinned = ({ images }: MirrorPlan): readonly string[] => [
  * The catalogs, without the ones that a workspace has resources for, also if oc-mirror put them
  * below a namespace.
  */
-export const describeCatalogs = (
+export const describeNodeCatalogs = (
   catalogs: readonly SelectedCatalog[],
   workspace?: Pick<SurveyedWorkspace, 'catalogImages'>,
 ): readonly ServedCatalog[] =>

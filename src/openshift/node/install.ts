@@ -14,7 +14,7 @@ import {
   type ResourceDefinition,
 } from '../release/manifests.ts';
 import { planPinnedImageSets } from './cluster.ts';
-import { planCustomResources, type Manifest } from './manifests.ts';
+import { planCustomResources, type NodeManifest } from './manifests.ts';
 import {
   renderNodeRegistry,
   renderRegistryEnvironment,
@@ -28,7 +28,7 @@ import {
 import { renderUpgradeHost } from './upgrade.ts';
 
 /** The registry's tree on the medium. */
-export type RegistryTree = {
+export type EmbeddedTree = {
   /** Bytes of blobs and manifests. */
   readonly size: number;
   /** Digest over the name and the digest of every file. */
@@ -49,12 +49,12 @@ export type InstallInput = {
    * Place of the registry's data: hosts copy it to their disk, or always read it from the medium.
    */
   readonly registryData: 'copy' | 'medium';
-  readonly registryTree: RegistryTree;
+  readonly registryTree: EmbeddedTree;
   readonly createPinnedImageSets: boolean;
   /** References of the images to pin, as they are named before mirroring. */
   readonly pinnedImages: readonly string[];
   /** Custom resources that wait for their operators, as the user wrote them. */
-  readonly crs: readonly Manifest[];
+  readonly crs: readonly NodeManifest[];
 };
 
 /**
@@ -177,7 +177,7 @@ function renderPinnedImageSets(input: InstallInput): Part {
 }
 
 /** The script gets the namespaces in an index, because no host has a program that reads YAML. */
-function renderCustomResources(crs: readonly Manifest[]): Part {
+function renderCustomResources(crs: readonly NodeManifest[]): Part {
   const resources = planCustomResources(crs);
   if (resources.length === 0) return { files: [], units: [] };
   const index = resources.map(({ name, namespace }) => `${namespace ?? '-'} ${name}\n`).join('');

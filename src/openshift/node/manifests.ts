@@ -25,7 +25,7 @@ import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
  * A YAML file by its base name. It has one document if it is for a node, and any number of documents
  * before it is split.
  */
-export type Manifest = { readonly name: string; readonly text: string };
+export type NodeManifest = { readonly name: string; readonly text: string };
 
 /**
  * The manifests as nodes get them: each document in its own file, `<base>-<n><extension>`.
@@ -35,9 +35,9 @@ export type Manifest = { readonly name: string; readonly text: string };
  * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
  */
 export function planExtraManifests(
-  sources: readonly Manifest[],
+  sources: readonly NodeManifest[],
   options: { readonly useDefaultSourceNames: boolean },
-): readonly Manifest[] {
+): readonly NodeManifest[] {
   const files = sources
     .flatMap(splitDocuments)
     .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
@@ -48,7 +48,7 @@ export function planExtraManifests(
   return files.map(({ name, text }) => ({ name, text }));
 }
 
-export type CustomResource = Manifest & {
+export type CustomResource = NodeManifest & {
   /** Undefined for cluster-scoped resources. */
   readonly namespace: string | undefined;
 };
@@ -57,7 +57,7 @@ export type CustomResource = Manifest & {
  * The resources that wait for their operators, split into one document per file; the namespace
  * identifies the operator.
  */
-export function planCustomResources(sources: readonly Manifest[]): readonly CustomResource[] {
+export function planCustomResources(sources: readonly NodeManifest[]): readonly CustomResource[] {
   const resources = sources
     .flatMap(splitDocuments)
     .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
@@ -77,7 +77,7 @@ export function planCustomResources(sources: readonly Manifest[]): readonly Cust
 export const formatManifest = (object: object): string =>
   stringify(object, { version: '1.1', sortMapEntries: true, lineWidth: 0 });
 
-export type SplitDocument = Manifest & {
+export type SplitDocument = NodeManifest & {
   /** Name of the file that contains it. */
   readonly file: string;
   readonly document: Document;
@@ -112,7 +112,7 @@ function requireObject(file: SplitDocument): SplitDocument {
 }
 
 /** The text of each document stays as it is: other writers of YAML would change dates and numbers. */
-export function splitDocuments(source: Manifest): SplitDocument[] {
+export function splitDocuments(source: NodeManifest): SplitDocument[] {
   const extension = extname(source.name);
   const base = basename(source.name, extension);
   const excess = findYamlExcess(source.text);
@@ -251,9 +251,9 @@ export const formatMachineConfig = ({ name, role, labels, ...config }: MachineCo
 
 export type UserManifests = {
   /** `openshift/*.yaml`, for the installation of the cluster. */
-  readonly extra: readonly Manifest[];
+  readonly extra: readonly NodeManifest[];
   /** `openshift/crs/*.yaml`, applied when their operators exist. */
-  readonly crs: readonly Manifest[];
+  readonly crs: readonly NodeManifest[];
 };
 
 const MANIFESTS = { domain: 'manifest' };
@@ -273,7 +273,7 @@ export function readUserManifests(directory: string): UserManifests {
   return { extra, crs };
 }
 
-const readYamlFiles = (directory: string): readonly Manifest[] =>
+const readYamlFiles = (directory: string): readonly NodeManifest[] =>
   listNames(directory)
     .filter((name) => /\.ya?ml$/.test(name))
     .sort()

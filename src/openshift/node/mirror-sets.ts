@@ -1,6 +1,6 @@
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { formatMirror, MIRROR_SETS, type PlannedMirror } from '../mirror/mirrors.ts';
-import { formatManifest, type Manifest } from './manifests.ts';
+import { formatManifest, type NodeManifest } from './manifests.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from './registry.ts';
 
 const KINDS = [
@@ -23,7 +23,7 @@ export function renderMirrorSets(
   mirrors: readonly PlannedMirror[],
   registries: readonly string[],
   suffix = '0',
-): readonly Manifest[] {
+): readonly NodeManifest[] {
   return KINDS.flatMap((kind) =>
     MIRROR_SETS.flatMap((set) => {
       const entries = mirrors
@@ -49,7 +49,10 @@ export function renderMirrorSets(
  * cluster asks that registry for. Empty for releases of the usual registries. `release` is the
  * reference of its image.
  */
-export function renderLocalRegistryMirror(release: string, registry: string): readonly Manifest[] {
+export function renderLocalRegistryMirror(
+  release: string,
+  registry: string,
+): readonly NodeManifest[] {
   if (RELEASE_REGISTRIES.some((name) => release.includes(name))) return [];
   const source = release.slice(0, release.indexOf('/'));
   return [renderRegistryMirror('local-registry-mirror', { source, mirror: registry })];
@@ -59,9 +62,13 @@ export function renderLocalRegistryMirror(release: string, registry: string): re
 export const renderRegistryMirror = (
   name: string,
   entry: { readonly source: string; readonly mirror: string },
-): Manifest => renderSet(KINDS[0], name, [{ source: entry.source, mirrors: [entry.mirror] }]);
+): NodeManifest => renderSet(KINDS[0], name, [{ source: entry.source, mirrors: [entry.mirror] }]);
 
-const renderSet = ({ kind, member }: Kind, name: string, entries: readonly Entry[]): Manifest => ({
+const renderSet = (
+  { kind, member }: Kind,
+  name: string,
+  entries: readonly Entry[],
+): NodeManifest => ({
   name: `${name}.yaml`,
   text: formatManifest({
     apiVersion: 'config.openshift.io/v1',
@@ -80,7 +87,7 @@ export function renderSignatureConfigMap(release: {
   readonly signatures: readonly Uint8Array[];
   /** Name of the object. */
   readonly name?: string;
-}): Manifest {
+}): NodeManifest {
   const { digest, signatures, name = 'mirrored-release-signatures' } = release;
   if (signatures.length === 0) throw new TypeError('no signature, no ConfigMap');
   const entries = signatures.map((signature, index) => [

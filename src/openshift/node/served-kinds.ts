@@ -1,18 +1,18 @@
 import { parse } from '../../shape/parse-text.ts';
 import { isInDefaultSet, readDefinition, type ResourceDefinition } from '../release/manifests.ts';
-import type { Manifest } from './manifests.ts';
+import type { NodeManifest } from './manifests.ts';
 
 export type ManifestSources = {
   /** Manifests that are generated for the media. */
-  readonly generated: readonly Manifest[];
+  readonly generated: readonly NodeManifest[];
   /** Manifests of the user, and those that users may have among theirs; one document each. */
-  readonly given: readonly Manifest[];
+  readonly given: readonly NodeManifest[];
   /** Generated kinds that stay, although only clusters of a preview have them. */
   readonly decided?: readonly string[];
 };
 
 export type ServedManifests = {
-  readonly manifests: readonly Manifest[];
+  readonly manifests: readonly NodeManifest[];
   readonly warnings: readonly string[];
 };
 
@@ -29,7 +29,7 @@ export function selectServed(
   const own = given.map(({ text }) => readDefinition(parseText(text)));
   const known = [...release.definitions, ...own.filter((definition) => definition !== undefined)];
   const warnings: string[] = [];
-  const keep = (manifest: Manifest, isGenerated: boolean): boolean => {
+  const keep = (manifest: NodeManifest, isGenerated: boolean): boolean => {
     const { apiVersion, kind } = readType(manifest);
     if (isGenerated && decided.includes(kind)) return true;
     const sets = findFeatureSets({ apiVersion, kind }, known);
@@ -121,7 +121,7 @@ function findFeatureSets(
 }
 
 /** A manifest without apiVersion has no kind that any server serves. */
-function readType({ text }: Manifest): Type {
+function readType({ text }: NodeManifest): Type {
   const { apiVersion, kind } = (parseText(text) ?? {}) as Partial<Record<keyof Type, unknown>>;
   return { apiVersion: textOr(apiVersion, 'no apiVersion'), kind: textOr(kind, 'no kind') };
 }

@@ -157,7 +157,7 @@ const nameOf = (version: string): string =>
 export const UPGRADE_LABEL_PREFIX = 'upgrade_';
 
 /** One update of the path that an upgrade ISO carries. */
-export type UpgradeHop = {
+export type CarriedHop = {
   readonly version: string;
   /** `registry/repository@sha256:...`, as the update graph names it. */
   readonly releaseImage: string;
@@ -174,7 +174,7 @@ export type UpgradeHop = {
 
 type UpgradeMachineConfigInput = {
   /** At least one hop, the last release at the end. */
-  readonly hops: readonly UpgradeHop[];
+  readonly hops: readonly CarriedHop[];
   readonly arch: RpmArchitecture;
   /**
    * Resources applied before the upgrade is requested: the text of {@link renderUpgradeResources}.
@@ -227,7 +227,7 @@ export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): st
   });
 }
 
-function formatHop({ version, releaseImage, fromVersions, ...hop }: UpgradeHop): string {
+function formatHop({ version, releaseImage, fromVersions, ...hop }: CarriedHop): string {
   const words = [
     version,
     releaseImage,

@@ -16,7 +16,7 @@ import {
   type ImageSet,
   type WantedImage,
 } from '../mirror/sets.ts';
-import type { Manifest } from '../node/manifests.ts';
+import type { NodeManifest } from '../node/manifests.ts';
 import { RELEASE_BUNDLE_REPOSITORY } from '../release/bundle.ts';
 import { type Workspace, type WorkspaceMirror, readWorkspace } from './workspace.ts';
 
@@ -37,7 +37,7 @@ export type SurveyedWorkspace = Pick<Workspace, 'signatures' | 'failures'> & {
   readonly images: readonly WorkspaceImage[];
   readonly mirrors: readonly PlannedMirror[];
   /** CatalogSources and ClusterCatalogs, with the name of the node's registry. */
-  readonly resources: readonly Manifest[];
+  readonly resources: readonly NodeManifest[];
   /** `repository:tag` or `repository@digest` of the images that `resources` name. */
   readonly catalogImages: readonly string[];
   /** Images that the configurations in archives ask for. */

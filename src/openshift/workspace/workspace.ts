@@ -5,7 +5,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RegistryTree } from '../../registry/index.ts';
 import type { MirrorSetName } from '../mirror/mirrors.ts';
-import { splitDocuments, type Manifest, type SplitDocument } from '../node/manifests.ts';
+import { splitDocuments, type NodeManifest, type SplitDocument } from '../node/manifests.ts';
 import {
   isOfSignatures,
   isWellFormed,
@@ -27,7 +27,7 @@ export type WorkspaceMirror = {
 };
 
 /** A CatalogSource or ClusterCatalog. */
-export type WorkspaceCatalog = Manifest & {
+export type WorkspaceCatalog = NodeManifest & {
   /** Name of the file that contains it. */
   readonly file: string;
   /** Image as written; absent if the object names no image. */

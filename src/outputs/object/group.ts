@@ -12,14 +12,14 @@ import {
   type OpenExtent,
   tooLong,
 } from '../../pour/index.ts';
-import type { Part, Filler, PartGroup } from './parts.ts';
+import type { ObjectPart, Filler, PartGroup } from './parts.ts';
 
 export type GroupTools = {
   readonly openExtent: ExtentOpener;
   /** Opens bytes of the earlier object. */
   readonly openEarlier: (range: Filler) => AsyncIterable<Uint8Array>;
   /** Sends a part; a later part with the same number replaces it. The bytes are not kept. */
-  readonly send: (part: Part, bytes: Uint8Array) => Promise<void>;
+  readonly send: (part: ObjectPart, bytes: Uint8Array) => Promise<void>;
   /** Called for the bytes that arrive. */
   readonly onBytes: (size: number, source: Pick<Source, 'local'>) => void;
   readonly signal: AbortSignal;
@@ -137,8 +137,8 @@ export type PartWriter = {
 
 /** Memory: one part, and the bytes before the span in the part in which the span began. */
 function createPartWriter(
-  parts: readonly Part[],
-  handOn: (part: Part, bytes: Uint8Array) => Promise<void>,
+  parts: readonly ObjectPart[],
+  handOn: (part: ObjectPart, bytes: Uint8Array) => Promise<void>,
 ): PartWriter {
   const start = parts[0]?.offset ?? 0;
   const buffer = Buffer.allocUnsafe(parts.reduce((most, { size }) => Math.max(most, size), 0));
@@ -151,7 +151,7 @@ function createPartWriter(
    */
   let began = { index: 0, filled: 0 };
   let front: Uint8Array | undefined;
-  const flush = async (part: Part): Promise<void> => {
+  const flush = async (part: ObjectPart): Promise<void> => {
     if (began.index === index) front = Buffer.from(buffer.subarray(0, began.filled));
     await handOn(part, buffer.subarray(0, part.size));
     index += 1;

@@ -8,10 +8,10 @@ import type { Extent, Layout } from '../../iso/index.ts';
 export type EarlierExtent = ByteRange & { readonly digest?: Digest };
 
 /** The contents of an object that a build of ours finished: zeros outside its extents. */
-export type EarlierIso = { readonly size: number; readonly extents: readonly EarlierExtent[] };
+export type EarlierContents = { readonly size: number; readonly extents: readonly EarlierExtent[] };
 
 /** Bytes of the ISO that one request sends or copies. */
-export type Part = {
+export type ObjectPart = {
   /** From 1. */
   readonly number: number;
   readonly offset: number;
@@ -33,8 +33,12 @@ export type Filler = {
 
 /** Parts that are made together because they contain whole spans. */
 export type PartGroup =
-  | { readonly kind: 'copy'; readonly part: Part; readonly from: number }
-  | { readonly kind: 'send'; readonly parts: readonly Part[]; readonly pieces: readonly Piece[] };
+  | { readonly kind: 'copy'; readonly part: ObjectPart; readonly from: number }
+  | {
+      readonly kind: 'send';
+      readonly parts: readonly ObjectPart[];
+      readonly pieces: readonly Piece[];
+    };
 
 export type PartPlan = {
   readonly groups: readonly PartGroup[];
@@ -64,9 +68,9 @@ const COPY_SIZE = 256 << 20;
  * @param most parts that the service takes
  * @throws DiskError `object-store.too-large`
  */
-export function planParts(
+export function planObjectParts(
   layout: Layout,
-  earlier?: EarlierIso,
+  earlier?: EarlierContents,
   most: number = S3_LIMITS.maxParts,
 ): PartPlan {
   const runs = findRuns(layout, earlier);
@@ -80,13 +84,13 @@ export function planParts(
   });
 }
 
-export const partsOf = (group: PartGroup): readonly Part[] =>
+export const partsOf = (group: PartGroup): readonly ObjectPart[] =>
   group.kind === 'copy' ? [group.part] : group.parts;
 
 export const countParts = ({ groups }: PartPlan): number =>
   groups.reduce((sum, group) => sum + partsOf(group).length, 0);
 
-function planWith(scale: number, runs: readonly Run[], layout: Layout): PartPlan {
+function planWith(scale: number, runs: readonly ObjectRun[], layout: Layout): PartPlan {
   const groups = cutRuns(fillRuns(runs, scale * S3_LIMITS.minPart), scale, layout);
   const sent = groups.flatMap((group) => (group.kind === 'send' ? group.parts : []));
   const sizes = sent.map(({ size }) => size);
@@ -95,7 +99,7 @@ function planWith(scale: number, runs: readonly Run[], layout: Layout): PartPlan
 }
 
 /** A stretch of the new ISO. */
-export type Run = {
+export type ObjectRun = {
   readonly offset: number;
   readonly size: number;
 } & (
@@ -108,10 +112,10 @@ export type Run = {
  * The stretches that an earlier ISO has, at the same offset or at another one, and the stretches
  * that it does not have. They cover the new ISO in order.
  */
-function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run[] {
+function findRuns({ extents, size }: Layout, earlier?: EarlierContents): readonly ObjectRun[] {
   if (!earlier) return [{ kind: 'send', offset: 0, size }];
   const find = createFinder(earlier);
-  const runs: Run[] = [];
+  const runs: ObjectRun[] = [];
   for (const extent of extents) {
     const last = runs.at(-1);
     const shift = last?.kind === 'copy' ? last.from - last.offset : undefined;
@@ -128,7 +132,7 @@ function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run
 /**
  * Finds an extent in the earlier ISO: preferably at the place at which the current run continues.
  */
-function createFinder({ size, extents }: EarlierIso) {
+function createFinder({ size, extents }: EarlierContents) {
   const sorted = extents.toSorted((a, b) => a.offset - b.offset);
   const byOffset = new Map(sorted.map((extent) => [extent.offset, extent]));
   const byDigest = new Map<Digest, EarlierExtent>();
@@ -155,9 +159,9 @@ function createFinder({ size, extents }: EarlierIso) {
   };
 }
 
-type Copied = Extract<Run, { readonly kind: 'copy' }>;
+type Copied = Extract<ObjectRun, { readonly kind: 'copy' }>;
 
-type Stretch = Run;
+type Stretch = ObjectRun;
 
 /** A run that parts can be cut from. */
 export type FilledRun = Copied | { readonly kind: 'send'; readonly stretches: readonly Stretch[] };
@@ -166,7 +170,7 @@ export type FilledRun = Copied | { readonly kind: 'send'; readonly stretches: re
  * Gives every run at least this length, except the last: short runs that could be copied are sent,
  * and a short run to send is filled up from the run behind it.
  */
-function fillRuns(runs: readonly Run[], least: number): readonly FilledRun[] {
+function fillRuns(runs: readonly ObjectRun[], least: number): readonly FilledRun[] {
   const filled: FilledRun[] = [];
   let open: Stretch[] = [];
   let size = 0;
@@ -205,7 +209,7 @@ function cutRuns(
 ): readonly PartGroup[] {
   const cut = createCutter();
   let next = 0;
-  const piecesOf = (stretch: Run): readonly Piece[] => {
+  const piecesOf = (stretch: ObjectRun): readonly Piece[] => {
     if (stretch.kind === 'copy') return [stretch];
     while ((extents[next]?.offset ?? Infinity) < stretch.offset) next += 1;
     const first = next;
@@ -245,13 +249,13 @@ function groupPieces(pieces: readonly Piece[], least: number): readonly (readonl
   return groups;
 }
 
-type Range = Pick<Part, 'offset' | 'size'>;
+type Range = Pick<ObjectPart, 'offset' | 'size'>;
 
 /**
  * Cuts a range into as few parts of at most this many bytes as possible, all about the same size,
  * and numbers them.
  */
-function createCutter(): (range: Range, most: number) => readonly Part[] {
+function createCutter(): (range: Range, most: number) => readonly ObjectPart[] {
   let number = 0;
   return ({ offset, size }, most) => {
     const count = Math.ceil(size / most);

@@ -8,11 +8,11 @@ import { sendGroup, type GroupTools } from './group.ts';
 import {
   partsOf,
   type Filler,
-  type Part,
+  type ObjectPart,
   type PartGroup,
   type PartPlan,
   countParts,
-  planParts,
+  planObjectParts,
 } from './parts.ts';
 import { type Upload, removeUploadRecord, beginUpload, completeUpload } from './upload.ts';
 
@@ -57,10 +57,10 @@ const FEW_PARTS = 1000;
  */
 async function planForService(options: SendOptions): Promise<PartPlan> {
   const { layout, earlier, fewParts = FEW_PARTS } = options;
-  const plan = planParts(layout, earlier);
+  const plan = planObjectParts(layout, earlier);
   const count = countParts(plan);
   if (count <= fewParts || (await takesPart(options, count))) return plan;
-  return planParts(layout, earlier, fewParts);
+  return planObjectParts(layout, earlier, fewParts);
 }
 
 async function takesPart({ open, signal }: SendOptions, number: number): Promise<boolean> {
@@ -121,7 +121,7 @@ function beginSending(options: SendOptions, plan: PartPlan, upload: Upload): Sen
   const standing = createStanding(options, plan, upload);
   const { counters, etags, stand } = standing;
   const whole = isPassing(plan, upload) ? createWholeDigest() : undefined;
-  const sendPart = async (part: Part, bytes: Uint8Array): Promise<void> => {
+  const sendPart = async (part: ObjectPart, bytes: Uint8Array): Promise<void> => {
     const { number, size } = part;
     const listed = upload.listed.get(number);
     if (listed?.size === size && listed.etag === md5Of(bytes)) stand(part, listed.etag, 'reused');
@@ -176,7 +176,7 @@ function createStanding({ onProgress }: SendOptions, { groups }: PartPlan, { don
   };
   const etags = new Map<number, string>();
   let bytes = 0;
-  const stand = ({ number, size }: Part, etag: string, kind: keyof SentCounters): void => {
+  const stand = ({ number, size }: ObjectPart, etag: string, kind: keyof SentCounters): void => {
     counters[kind] += size;
     if (!etags.has(number)) bytes += size;
     etags.set(number, etag);

@@ -7,7 +7,7 @@ import { digestCanonicalJson } from '../../base/text/json.ts';
 import type { Layout } from '../../iso/index.ts';
 import type { ExtentOpener } from '../../pour/index.ts';
 import type { MediaReader } from '../place.ts';
-import type { EarlierExtent, EarlierIso } from './parts.ts';
+import type { EarlierExtent, EarlierContents } from './parts.ts';
 import { type StoredObject, bareEtag, openStoredObject, type FoundObject } from './stored.ts';
 
 /*
@@ -16,7 +16,10 @@ import { type StoredObject, bareEtag, openStoredObject, type FoundObject } from 
  */
 
 /** The existing object, as a build of ours left it. */
-export type EarlierObject = EarlierIso & { readonly etag: string; readonly access: RandomAccess };
+export type EarlierObject = EarlierContents & {
+  readonly etag: string;
+  readonly access: RandomAccess;
+};
 
 export type SendOptions = {
   readonly layout: Layout;

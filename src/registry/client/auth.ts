@@ -23,14 +23,17 @@ type AccessRequest = {
 /** `value` of the Authorization header; undefined for an anonymous request. */
 export type Access = Carried & { readonly value: string | undefined };
 
-export type Auth = (request: AccessRequest) => Promise<Access>;
+export type RegistryAuth = (request: AccessRequest) => Promise<Access>;
 
 /**
  * Answers challenges (distribution's token specification, RFC 7617 Basic). Bearer is preferred, as
  * it keeps the password out of every request. The first store that knows the repository decides. After
  * its answer was refused, it is asked again, once.
  */
-export function createAuth(stores: readonly CredentialStore[], tokens: Tokens): Auth {
+export function createRegistryAuth(
+  stores: readonly CredentialStore[],
+  tokens: Tokens,
+): RegistryAuth {
   const access = async (
     request: AccessRequest,
     { credential, failure }: Found,

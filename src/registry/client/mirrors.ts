@@ -8,7 +8,7 @@ import {
   parseReference,
   type Reference,
 } from '../reference.ts';
-import type { Candidate } from './repository.ts';
+import type { MirrorCandidate } from './repository.ts';
 
 /** Kinds of references for which a mirror may be asked. */
 type PullFromMirror = 'all' | 'digest-only' | 'tag-only';
@@ -81,7 +81,7 @@ export function mergeRegistries(
  * matches, then its location; the reference itself if no prefix matches. Empty when all of it is
  * blocked.
  */
-export function resolveCandidates(conf: RegistriesConf, reference: Reference): Candidate[] {
+export function resolveCandidates(conf: RegistriesConf, reference: Reference): MirrorCandidate[] {
   const match = findEntry(conf, reference);
   if (!match) return [{ reference, insecure: false }];
   const { entry, rest } = match;

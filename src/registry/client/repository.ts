@@ -8,7 +8,7 @@ import {
 } from '../../base/download/range-forms.ts';
 import type { OpenBytes, OpenOptions } from '../../base/download/sources.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import { headerOf, readText } from '../../base/http/body.ts';
+import { headerOf, readBodyText } from '../../base/http/body.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import type { BlobSource, Content } from '../../base/store/blob-source.ts';
@@ -20,13 +20,13 @@ import type { Ask, Requester } from './requester.ts';
 import type { TransportResponse, Endpoint } from './transport.ts';
 
 /** A place that may have a manifest: a mirror or the origin. */
-export type Candidate = {
+export type MirrorCandidate = {
   readonly reference: Reference;
   /** Certificates are not checked and plain HTTP is allowed. */
   readonly insecure: boolean;
 };
 
-type Asked = Candidate & { readonly signal: AbortSignal };
+type Asked = MirrorCandidate & { readonly signal: AbortSignal };
 
 /** distribution-spec, "Pulling manifests"; servers convert what is not listed, which changes digests. */
 const ACCEPT = [
@@ -87,7 +87,7 @@ async function askHead(requester: Requester, asked: Asked): Promise<Descriptor |
     return await requester(
       { ...askFor(asked, 'HEAD'), isOnce: true },
       async ({ status, headers, body }) => {
-        await readText(body);
+        await readBodyText(body);
         return status === 200 ? takeHead(headers) : undefined;
       },
     );
@@ -134,14 +134,14 @@ function askFor({ reference, insecure, signal }: Asked, method: 'GET' | 'HEAD'):
 }
 
 async function drain({ body }: TransportResponse): Promise<undefined> {
-  await readText(body);
+  await readBodyText(body);
   return undefined;
 }
 
 async function checkOk(response: TransportResponse, { reference }: Asked): Promise<void> {
   const { status, headers, body } = response;
   if (status === 200) return;
-  const text = await readText(body);
+  const text = await readBodyText(body);
   const about = `GET manifest ${formatReference(reference)}`;
   throw explainAnswer(reference.registry, { status, headers, text, about }, Date.now());
 }
@@ -203,13 +203,13 @@ async function takeBlob(
       checkRange(wanted, headerOf(headers, 'content-range'));
       return { offset, body };
     case 404:
-      await readText(body);
+      await readBodyText(body);
       return undefined;
     case 416:
-      await readText(body);
+      await readBodyText(body);
       return judgeOutOfRange(headerOf(headers, 'content-range'), (size) => size === blob.size);
     default: {
-      const text = await readText(body);
+      const text = await readBodyText(body);
       throw explainAnswer(host, { status, headers, text, about: `GET ${blob.digest}` }, Date.now());
     }
   }

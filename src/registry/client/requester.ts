@@ -1,4 +1,4 @@
-import { readText } from '../../base/http/body.ts';
+import { readBodyText } from '../../base/http/body.ts';
 import type { HttpRequest } from '../../base/http/http.ts';
 import {
   explainNetworkFailure,
@@ -16,7 +16,7 @@ import {
   type Challenge,
   type Statistics,
 } from './answer.ts';
-import type { Access, Auth } from './auth.ts';
+import type { Access, RegistryAuth } from './auth.ts';
 import {
   challengesOf,
   type Connections,
@@ -61,7 +61,7 @@ export type Requester = <Result>(ask: Ask, take: Take<Result>) => Promise<Result
 export type RequesterParts = {
   readonly transport: Transport;
   readonly connections: Connections;
-  readonly auth: Auth;
+  readonly auth: RegistryAuth;
   readonly statistics: Statistics;
   readonly retries: Retries;
   readonly concurrencyPerHost: number;
@@ -164,7 +164,7 @@ function createExchange({ transport, connections, auth }: RequesterParts) {
         throw error;
       });
       if (access.value === refused) return { response, access, base };
-      await readText(response.body);
+      await readBodyText(response.body);
     }
   };
 }
@@ -184,7 +184,7 @@ async function checkStatus(
   const { status, headers } = response;
   if (status === 429 || status === 503) slot.refuse();
   if (status !== 401 && status !== 403 && !isPassingStatus(status)) return;
-  const text = await readText(response.body);
+  const text = await readBodyText(response.body);
   const { endpoint, repository } = ask;
   if (isPassingStatus(status)) {
     const path = ask.path instanceof URL ? redactUrl(ask.path) : `${repository}/${ask.path}`;

@@ -1,7 +1,7 @@
 import { RegistryError } from '../../base/errors.ts';
 import { kindOfHost } from '../../base/http/address.ts';
 import { formatBasic } from '../../base/http/basic.ts';
-import { headerOf, readText } from '../../base/http/body.ts';
+import { headerOf, readBodyText } from '../../base/http/body.ts';
 import type { Http } from '../../base/http/http.ts';
 import { explainNetworkFailure } from '../../base/http/network-failure.ts';
 import { withoutUndefined } from '../../base/lists.ts';
@@ -139,7 +139,7 @@ async function ask(
     // not name this machine or its metadata server.
     const namedBy = await kindOf(base);
     const response = await transport({ endpoint, ...question, namedBy });
-    return { response, text: await readText(response.body) };
+    return { response, text: await readBodyText(response.body) };
   } catch (error) {
     if (error instanceof RegistryError && error.code === 'registry.address') {
       throw new RegistryError(

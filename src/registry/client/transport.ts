@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readInputFile, readListed } from '../../base/disk/files.ts';
 import { ConfigError, isErrno, RegistryError } from '../../base/errors.ts';
 import { kindOfHost } from '../../base/http/address.ts';
-import { readText } from '../../base/http/body.ts';
+import { readBodyText } from '../../base/http/body.ts';
 import type { Http, HttpRequest, HttpResponse } from '../../base/http/http.ts';
 import {
   isCertificateFailure,
@@ -53,7 +53,7 @@ export function createTransport(http: Http, certsOf: CertsReader): Transport {
       const response = await http.request({ ...rest, url, headers, tls, ...named });
       const target = redirectOf(response, request.method);
       if (target === undefined) return { ...response, url };
-      await readText(response.body);
+      await readBodyText(response.body);
       const next = resolveTarget(target, url, endpoint);
       if (next.origin !== url.origin) headers = withoutAuthorization(headers);
       url = next;
@@ -154,7 +154,7 @@ async function connect(
     const base = new URL(`${scheme}://${host}/`);
     const response = await transport({ endpoint, url: new URL('v2/', base) });
     const { status, headers } = response;
-    const text = await readText(response.body);
+    const text = await readBodyText(response.body);
     if (isPassingStatus(status)) {
       throw explainAnswer(endpoint.host, { status, headers, text, about: 'GET /v2/' }, now());
     }

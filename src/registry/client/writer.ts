@@ -1,5 +1,5 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import { headerOf, readText } from '../../base/http/body.ts';
+import { headerOf, readBodyText } from '../../base/http/body.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import type { Descriptor } from '../manifest.ts';
@@ -78,7 +78,7 @@ export function createRegistryWriter(requester: Requester, place: Place): Regist
           signal,
         },
         async ({ status, body }) => {
-          const text = await readText(body);
+          const text = await readBodyText(body);
           if (status === 201 || status === 200) return;
           throw refusedManifest(`${host}/${repository}`, { status, text, size: bytes.length });
         },
@@ -130,7 +130,7 @@ async function hasBlob(work: Work, from: string): Promise<boolean> {
     return await work.requester(
       { ...askOnce(work), method: 'HEAD', repository: from, scopes, path: `blobs/${digest}` },
       async ({ status, headers, body }) => {
-        await readText(body);
+        await readBodyText(body);
         const length = headerOf(headers, 'content-length');
         return status === 200 && (length === undefined || Number(length) === size);
       },
@@ -161,7 +161,7 @@ function beginUpload(work: Work, from: string | undefined): Promise<URL | undefi
       if (!isMounted && (status !== 202 || location === undefined)) {
         throw await refuse(work, response, `POST ${repository}/blobs/uploads/`);
       }
-      await readText(body);
+      await readBodyText(body);
       return isMounted ? undefined : resolveTarget(location ?? '', url, endpoint);
     },
   );
@@ -184,7 +184,7 @@ function sendBlob(work: Work, session: URL): Promise<void> {
     async (response) => {
       const { status } = response;
       if (status === 201 || status === 200) {
-        await readText(response.body);
+        await readBodyText(response.body);
         return;
       }
       const error = await refuse(work, response, `PUT ${work.repository}/blobs/${digest}`);
@@ -202,7 +202,7 @@ async function refuse(
   { status, headers, body }: TransportResponse,
   about: string,
 ): Promise<RegistryError> {
-  const text = await readText(body);
+  const text = await readBodyText(body);
   return explainAnswer(host, { status, headers, text, about }, Date.now());
 }
 

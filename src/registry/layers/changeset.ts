@@ -1,6 +1,6 @@
 import type { Header } from 'tar-stream';
 import { IntegrityError } from '../../base/errors.ts';
-import { joinPath, normaliseName, refuseLongPath, splitPath } from './stream.ts';
+import { joinLayerPath, normaliseName, refuseLongPath, splitPath } from './stream.ts';
 
 /** A node at a path of one layer. */
 export type LayerNode =
@@ -60,7 +60,7 @@ export function addEntry(changeset: Changeset, header: Header): string | undefin
   }
   if (name.startsWith(AUFS_METADATA)) return undefined;
   if (name.startsWith(WHITEOUT)) {
-    changeset.whiteouts.add(normaliseName(joinPath(parent, name.slice(WHITEOUT.length))));
+    changeset.whiteouts.add(normaliseName(joinLayerPath(parent, name.slice(WHITEOUT.length))));
     return undefined;
   }
   changeset.nodes.set(path, nodeOf(header));
@@ -221,7 +221,7 @@ function findKnownParent(known: ReadonlySet<string>, path: string): string {
 
 function step(directory: string, name: string): string {
   if (name === '' || name === '.') return directory;
-  return name === '..' ? splitPath(directory).parent : joinPath(directory, name);
+  return name === '..' ? splitPath(directory).parent : joinLayerPath(directory, name);
 }
 
 /** The node of the flattened image at a path whose parents are not links, looking from `top` down. */

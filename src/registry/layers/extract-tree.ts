@@ -14,7 +14,7 @@ import {
   type Changesets,
 } from './changeset.ts';
 import { refuseManyLayers, type Place } from './read.ts';
-import { joinPath, normaliseName, openLayer, type Layer } from './stream.ts';
+import { joinLayerPath, normaliseName, openLayer, type Layer } from './stream.ts';
 import {
   type ExtractTreeOptions,
   type StagedFiles,
@@ -100,7 +100,7 @@ async function stageTree(
       ![...related.values()].some((above) => above.nodes.has(path) || hides(above, path));
     const changeset = await stageLayer(layer, isWanted, { depth, stage, signal });
     related.set(depth, changeset);
-    if (hides(changeset, joinPath(root, ANY_NAME))) break;
+    if (hides(changeset, joinLayerPath(root, ANY_NAME))) break;
   }
   const others = new Map<number, Changeset>();
   const changesets: Changesets = async (depth, path) => {
@@ -228,7 +228,7 @@ async function moveTo(tree: string, output: string): Promise<void> {
 }
 
 const isBelow = (path: string, root: string): boolean =>
-  root === '' ? path !== '' : path.startsWith(joinPath(root, ''));
+  root === '' ? path !== '' : path.startsWith(joinLayerPath(root, ''));
 
 const missing = (root: string): IntegrityError =>
   new IntegrityError('layer.directory-missing', `image has no directory "${root}"`, {

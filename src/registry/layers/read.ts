@@ -7,20 +7,20 @@ import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { publishNew } from '../../base/disk/publish.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { addEntry, createChangeset, hides, type Changeset, createFileFinder } from './changeset.ts';
-import { type Entry, normaliseName, openLayer, type Layer } from './stream.ts';
+import { type LayerEntry, normaliseName, openLayer, type Layer } from './stream.ts';
 
 export type { Layer } from './stream.ts';
 
 /** An entry of one layer, `depth` layers below the top. */
 export type Place = { readonly depth: number; readonly path: string };
 
-export type ExtractOptions = {
+export type LayerReadOptions = {
   readonly signal: AbortSignal;
   /** Called now and then with the bytes of the file written so far; a file may start again at 0. */
   readonly onProgress?: (written: number) => void;
 };
 
-export type ExtractedFile = { readonly size: number; readonly digest: Digest };
+export type LayerFile = { readonly size: number; readonly digest: Digest };
 
 /** Default memory limit of `readFiles`, bytes. */
 const DEFAULT_LIMIT = 256 * 1024 * 1024;
@@ -28,7 +28,7 @@ const DEFAULT_LIMIT = 256 * 1024 * 1024;
 const WRITE_SIZE = 1 << 20;
 
 /** Called for every entry of a layer that is a regular file, before its body is read. */
-type OnFile = (path: string, entry: Entry) => Promise<void>;
+type OnFile = (path: string, entry: LayerEntry) => Promise<void>;
 
 /**
  * Writes one file of an image to `output`, of any size in bounded memory. Layers are given bottom to
@@ -46,8 +46,8 @@ export async function extractFile(
   layers: readonly Layer[],
   path: string,
   output: string,
-  options: ExtractOptions,
-): Promise<ExtractedFile> {
+  options: LayerReadOptions,
+): Promise<LayerFile> {
   refuseManyLayers(layers);
   const wanted = normaliseName(path);
   await makeDirectory(dirname(output));
@@ -152,14 +152,14 @@ async function scanLayer(layer: Layer, signal: AbortSignal, onFile: OnFile): Pro
   return changeset;
 }
 
-type CopyOptions = ExtractOptions & { readonly file: FileHandle };
+type CopyOptions = LayerReadOptions & { readonly file: FileHandle };
 
 async function copyFile(
   layers: readonly Layer[],
   wanted: string,
   options: CopyOptions,
-): Promise<ExtractedFile> {
-  let copied: (Place & { result: ExtractedFile }) | undefined;
+): Promise<LayerFile> {
+  let copied: (Place & { result: LayerFile }) | undefined;
   const scan = (depth: number, target: string): Promise<Changeset> =>
     scanLayer(layerAt(layers, depth), options.signal, async (path, entry) => {
       if (path !== target) entry.skip();
@@ -183,7 +183,7 @@ async function copyFile(
 }
 
 /** Overwrites the file with a body, hashing as it passes. */
-async function copyBody(entry: Entry, { file, onProgress }: CopyOptions): Promise<ExtractedFile> {
+async function copyBody(entry: LayerEntry, { file, onProgress }: CopyOptions): Promise<LayerFile> {
   const hash = createHash('sha256');
   let size = 0;
   let chunks: Buffer[] = [];
@@ -220,7 +220,7 @@ export type Collector = {
    *
    * @throws IntegrityError `layer.files-too-large`
    */
-  take: (place: Place, entry: Entry) => Promise<void>;
+  take: (place: Place, entry: LayerEntry) => Promise<void>;
   get: (place: Place) => Uint8Array | undefined;
 };
 

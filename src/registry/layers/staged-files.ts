@@ -2,12 +2,12 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createFile } from '../../base/disk/open-file.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import type { ExtractOptions, Place } from './read.ts';
-import type { Entry, Layer } from './stream.ts';
+import type { LayerReadOptions, Place } from './read.ts';
+import type { LayerEntry, Layer } from './stream.ts';
 
 /* Owns the files of layers that are unpacked, and wait for their places in a tree. */
 
-export type ExtractTreeOptions = ExtractOptions & {
+export type ExtractTreeOptions = LayerReadOptions & {
   /** Bytes that all files may have together, read or written; default 4 GiB. */
   readonly limit?: number;
   /** True if a layer may have or hide anything at or below the directory; default: each may. */
@@ -27,7 +27,7 @@ type Staged = { readonly path: string; readonly size: number };
 
 /** Staged files by layer and path, under names of our own: two layers may have the same name. */
 export type StagedFiles = {
-  readonly add: (place: Place, entry: Entry) => Promise<void>;
+  readonly add: (place: Place, entry: LayerEntry) => Promise<void>;
   readonly get: (place: Place) => Staged | undefined;
 };
 
@@ -54,7 +54,7 @@ export function createStage(directory: string, options: ExtractTreeOptions): Sta
   };
 }
 
-async function writeBody(entry: Entry, path: string): Promise<void> {
+async function writeBody(entry: LayerEntry, path: string): Promise<void> {
   const file = await createFile(path, 0o644);
   try {
     let chunks: Buffer[] = [];

@@ -15,7 +15,7 @@ export type Layer = {
 };
 
 /** A tar entry: its header, and a body that must be read to its end or skipped. */
-export type Entry = {
+export type LayerEntry = {
   readonly header: Header;
   readonly body: AsyncIterable<Buffer>;
   readonly skip: () => void;
@@ -46,7 +46,7 @@ const MAGIC: readonly (readonly [name: string, bytes: RegExp])[] = [
  * @throws IntegrityError `layer.malformed` where the compression or the tar breaks off,
  * `layer.compression-unknown` for packings the image-spec does not have.
  */
-export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenerator<Entry> {
+export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenerator<LayerEntry> {
   const raw = await layer.open();
   const stop = new AbortController();
   const tar = extract(TAR_OPTIONS);
@@ -196,7 +196,7 @@ export function splitPath(path: string): { parent: string; name: string } {
   return { parent: slash === -1 ? '' : path.slice(0, slash), name: path.slice(slash + 1) };
 }
 
-export const joinPath = (parent: string, name: string): string =>
+export const joinLayerPath = (parent: string, name: string): string =>
   parent === '' ? name : `${parent}/${name}`;
 
 const printable = (name: string): string => JSON.stringify(name.slice(0, 200)).slice(1, -1);

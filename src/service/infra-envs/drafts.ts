@@ -36,7 +36,7 @@ export function draftNew(
     cpu_architecture: toArchitecture(params.cpu_architecture) ?? 'x86_64',
     ...(cluster && { cluster_id: cluster.id }),
     ...(cluster &&
-      !isText(params.openshift_version) && { openshift_version: cluster.openshift_version }),
+      !isFilled(params.openshift_version) && { openshift_version: cluster.openshift_version }),
     pull_secret: new Secret(params.pull_secret ?? ''),
     user_name: identity.user,
     created_at: time,
@@ -63,7 +63,7 @@ export function draftChange({ now }: Clock, params: InfraEnvParams, before: Infr
   };
 }
 
-export const isText = (value: string | null | undefined): value is string =>
+export const isFilled = (value: string | null | undefined): value is string =>
   value !== undefined && value !== null && value !== '';
 
 type TextSetting =
@@ -86,8 +86,10 @@ function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): Infra
     openshift_version: text('openshift_version'),
     ssh_authorized_key: text('ssh_authorized_key'),
     // Each of the two replaces the other.
-    additional_ntp_sources: isText(given.ntp_sources) ? undefined : text('additional_ntp_sources'),
-    ntp_sources: isText(given.additional_ntp_sources) ? undefined : text('ntp_sources'),
+    additional_ntp_sources: isFilled(given.ntp_sources)
+      ? undefined
+      : text('additional_ntp_sources'),
+    ntp_sources: isFilled(given.additional_ntp_sources) ? undefined : text('ntp_sources'),
     additional_trust_bundle: text('additional_trust_bundle'),
     rendezvous_ip: text('rendezvous_ip'),
     ignition_config_override: text('ignition_config_override'),

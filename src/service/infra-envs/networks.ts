@@ -4,7 +4,7 @@ import { sleep } from '../../base/wait.ts';
 import {
   compareHosts,
   type ComparedHost,
-  type Finding,
+  type NetworkFinding,
   formatFinding,
   formatFindings,
   type NetworkTool,
@@ -100,7 +100,10 @@ function compareAll(hosts: readonly CheckedHost[], own: readonly string[]): Netw
   return { refusals, warnings };
 }
 
-function refuseShared({ index, textPlaceOf }: CheckedHost, problem: Finding): NetworkRefusal {
+function refuseShared(
+  { index, textPlaceOf }: CheckedHost,
+  problem: NetworkFinding,
+): NetworkRefusal {
   if (problem.path !== '') return unusable(fieldOf(index), textPlaceOf, [problem]);
   const field = `static_network_config[${index}].mac_interface_map`;
   return { reason: problem.problem, problems: [{ field, message: problem.problem }] };
@@ -164,7 +167,7 @@ type CheckedHost = ComparedHost & { readonly index: number; readonly textPlaceOf
 function unusable(
   field: string,
   placeOf: PlaceInText,
-  problems: readonly Finding[],
+  problems: readonly NetworkFinding[],
 ): NetworkRefusal {
   const hint = problems[0]?.hint === undefined ? '' : `; ${problems[0].hint}`;
   const told = formatFindings(problems, (path) => formatLine(placeOf(path)));

@@ -14,7 +14,7 @@ import {
 import { endUrls, NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
-import { draftChange, draftNew, isText } from './drafts.ts';
+import { draftChange, draftNew, isFilled } from './drafts.ts';
 import {
   isBoundTo,
   toInfraEnv,
@@ -103,7 +103,7 @@ async function findBound(
   id: string | null | undefined,
   identity: Identity,
 ): Promise<Cluster | undefined> {
-  if (!isText(id)) return undefined;
+  if (!isFilled(id)) return undefined;
   try {
     return await findCluster(service, id.toLowerCase(), identity);
   } catch (error) {

@@ -20,7 +20,7 @@ import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
  */
 
 /** The properties of a configuration ISO, without its bytes. */
-export type MadeIso = {
+export type ComposedIso = {
   readonly digest: Digest;
   /** Bytes. */
   readonly size: number;
@@ -45,7 +45,7 @@ type ComposeSite = {
  * The state appears first: if the process is killed at any moment, the same keys are used again.
  */
 export type ComposedSite = NewFiles & {
-  readonly made: MadeIso;
+  readonly made: ComposedIso;
   readonly outputs: SiteOutputs;
   /** True if identical files already exist, byte by byte. */
   readonly isThere: boolean;
@@ -120,7 +120,7 @@ function listDirectories({ iso, kubeconfig }: SitePlaces): readonly string[] {
 function describeMade(
   { number, state: { identity } }: ProvidedIdentity,
   iso: { readonly digest: Digest; readonly size: number },
-): MadeIso {
+): ComposedIso {
   const { clusterId, infraId, signers, adminClient } = identity;
   const all = [...Object.values(signers), adminClient].map(({ certificate }) =>
     readValidity(certificate),

@@ -22,10 +22,10 @@ export type ConfiguredSite = Omit<Site, 'name'>;
 export type ConfigTree = {
   /** Directories that exist even when empty: the lifecycle agent stops without `manifests`. */
   readonly directories: readonly string[];
-  readonly files: readonly ConfigFile[];
+  readonly files: readonly ComposedFile[];
 };
 
-export type ConfigFile = {
+export type ComposedFile = {
   readonly path: string;
   readonly bytes: Uint8Array;
   /** Permission bits. */
@@ -203,7 +203,7 @@ const reachesProxy = ({
 }: ReconfiguredInstall): boolean =>
   policy === 'Always' || (policy === 'Proxyonly' && proxy !== undefined);
 
-const textFile = (path: string, text: string, mode: number): ConfigFile => ({
+const textFile = (path: string, text: string, mode: number): ComposedFile => ({
   path,
   bytes: Buffer.from(text, 'utf8'),
   mode,

@@ -14,7 +14,7 @@ import type { RetainedSource } from './retained/documents.ts';
 /**
  * Private and public halves of a key that a cluster keeps across its reconfiguration. PEM texts.
  */
-export type KeyPair = {
+export type SiteKeyPair = {
   /** PKCS#1 PEM, `RSA PRIVATE KEY`. */
   readonly privateKey: string;
   /** X.509 PEM. */
@@ -22,7 +22,8 @@ export type KeyPair = {
 };
 
 /** A certificate, and its key if the key is known. */
-export type CertifiedKey = Pick<KeyPair, 'certificate'> & Partial<Pick<KeyPair, 'privateKey'>>;
+export type CertifiedKey = Pick<SiteKeyPair, 'certificate'> &
+  Partial<Pick<SiteKeyPair, 'privateKey'>>;
 
 /**
  * Keys, ids and password of a site: made once, stored in its state, used again by every later
@@ -33,17 +34,17 @@ export type SiteIdentity = {
   readonly clusterId: string;
   readonly infraId: string;
   readonly signers: {
-    readonly loadBalancer: KeyPair;
-    readonly localhost: KeyPair;
-    readonly serviceNetwork: KeyPair;
-    readonly ingress: KeyPair & { readonly commonName: string };
+    readonly loadBalancer: SiteKeyPair;
+    readonly localhost: SiteKeyPair;
+    readonly serviceNetwork: SiteKeyPair;
+    readonly ingress: SiteKeyPair & { readonly commonName: string };
     /**
      * Neither ISO nor kubeconfig has the key of its signer: an identity that was read from those
      * lacks it.
      */
     readonly adminKubeconfig: CertifiedKey;
   };
-  readonly adminClient: KeyPair;
+  readonly adminClient: SiteKeyPair;
   readonly password: { readonly text: string; readonly bcrypt: string };
   /** Time at which all of it was made, in seconds since 1970. */
   readonly madeAt: number;
@@ -64,7 +65,7 @@ export type SignerTerms = {
 /** The parts of an identity that an earlier producer left. */
 export type RetainedIdentity = {
   /** Signers with key and certificate. */
-  readonly signers: Readonly<Partial<Record<SignerName, KeyPair>>>;
+  readonly signers: Readonly<Partial<Record<SignerName, SiteKeyPair>>>;
   /** Keys, PKCS#1 PEM, whose certificates are made again. */
   readonly signerKeys: Readonly<Partial<Record<SignerName, string>>>;
   readonly ingressCommonName?: string;
@@ -140,7 +141,7 @@ export const SIGNERS: Readonly<Record<SignerName, SignerTerms>> = {
 
 export const SIGNER_NAMES = Object.keys(SIGNERS) as readonly SignerName[];
 
-export function fingerprintOf({ signers }: SiteIdentity): Fingerprint {
+export function fingerprintIdentity({ signers }: SiteIdentity): Fingerprint {
   const entries = SIGNER_NAMES.map(
     (name) => [SIGNERS[name].file, digestKey(signers[name].certificate)] as const,
   );

@@ -12,7 +12,7 @@ import {
   ADMIN_CLIENT_DAYS,
   SIGNERS,
   type SignerName,
-  type KeyPair,
+  type SiteKeyPair,
   type SiteIdentity,
 } from './identity.ts';
 import type { Keys, RsaPair } from './keys.ts';
@@ -43,7 +43,7 @@ export type IdentifiedSite = {
 };
 
 type MadeSigner = {
-  readonly pair: KeyPair;
+  readonly pair: SiteKeyPair;
   readonly subject: Subject;
   readonly signingKey: KeyObject;
   /** Seconds since 1970. */
@@ -195,7 +195,7 @@ const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:adm
 /** The private key of its signer is used here and stored in the state: it never reaches an ISO. */
 async function makeAdmin(
   tools: IdentityTools,
-): Promise<{ readonly signer: MadeSigner; readonly client: KeyPair }> {
+): Promise<{ readonly signer: MadeSigner; readonly client: SiteKeyPair }> {
   const { random = randomBytes, epoch, keys, signal } = tools;
   const serial = random(8);
   const [signer, { privateKey, publicKey }] = await Promise.all([
@@ -219,7 +219,7 @@ async function makeAdmin(
  * A retained signer may derive its key id from another digest than ours, and readers rely on that
  * id.
  */
-function refuseForeignKeyId(client: string, signer: KeyPair): void {
+function refuseForeignKeyId(client: string, signer: SiteKeyPair): void {
   const signedBy = new X509Certificate(signer.certificate);
   if (new X509Certificate(client).checkIssued(signedBy)) return;
   const message = `the retained certificate of ${SIGNERS.adminKubeconfig.file} has a different key id`;
@@ -230,7 +230,7 @@ function refuseForeignKeyId(client: string, signer: KeyPair): void {
 }
 
 function loadSigner(
-  pair: KeyPair,
+  pair: SiteKeyPair,
   { name, epoch }: { readonly name: SignerName; readonly epoch: number },
 ): Omit<MadeSigner, 'subject'> {
   const { notBefore, notAfter } = readValidity(pair.certificate);

@@ -5,7 +5,7 @@ import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../config/secrets.ts';
 import { readSshKeys } from '../../keys/index.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import { explainAuth, explainPullSecretFault, readPullSecret } from '../../registry/index.ts';
-import { type Report, invalid, required, unsupported } from '../../shape/report.ts';
+import { type ReportProblem, invalid, required, unsupported } from '../../shape/report.ts';
 import { explainDomain } from './images.ts';
 
 /* Owns the rules of pull secrets, SSH keys and proxies. */
@@ -58,7 +58,7 @@ export function explainSshKeys(text: string, fips: boolean): string | undefined 
  * @param inner absent for an installation, which knows no cluster
  */
 export function checkProxy(
-  report: Report,
+  report: ReportProblem,
   proxy: InstallationProxy | undefined,
   inner?: InnerNetworks,
 ): readonly DocumentProblem[] {

@@ -2,7 +2,7 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import { isAddressOrHostName, LONGEST_LABEL } from '../../base/host-name.ts';
 import { parseAddress } from '../../base/ip-address.ts';
 import { explainRegistryName, isRegistryHost, isRepository } from '../../registry/index.ts';
-import { type Report, invalid } from '../../shape/report.ts';
+import { type ReportProblem, invalid } from '../../shape/report.ts';
 
 /* Owns the rules of names: domains, image repositories and mirrors. */
 
@@ -35,7 +35,7 @@ export const isAddressOrDomain = (text: string): boolean =>
 
 /** Checks `imageDigestSources`, and `imageContentSources`, which has the same form. */
 export function checkImageSources(
-  report: Report,
+  report: ReportProblem,
   list: string,
   sources: readonly (Source | undefined)[] | undefined,
 ): readonly DocumentProblem[] {
@@ -56,7 +56,7 @@ const SUFFIX =
   /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
 
 /** Checks `releaseRegistry`, which takes the place of the registry of the release images. */
-export function checkReleaseRegistry(report: Report, text = ''): readonly DocumentProblem[] {
+export function checkReleaseRegistry(report: ReportProblem, text = ''): readonly DocumentProblem[] {
   const why = text === '' ? undefined : explainRegistryName(text);
   return why === undefined ? [] : [report('releaseRegistry', invalid(text, why))];
 }
@@ -81,7 +81,7 @@ export function explainRepository(text: string): string | undefined {
 
 /** Warns of mirrors whose registry has no entry in the pull secret: it may refuse the nodes. */
 export function warnOfMirrors(
-  report: Report,
+  report: ReportProblem,
   sources: readonly (Source | undefined)[] | undefined,
   hosts: ReadonlySet<string>,
 ): readonly DocumentProblem[] {
@@ -111,7 +111,11 @@ function explainPolicy(policy: string, mirrors: number): readonly string[] {
   ];
 }
 
-function checkRepository(report: Report, path: string, text = ''): readonly DocumentProblem[] {
+function checkRepository(
+  report: ReportProblem,
+  path: string,
+  text = '',
+): readonly DocumentProblem[] {
   const why = explainRepository(text);
   return why === undefined ? [] : [report(path, invalid(text, why))];
 }

@@ -3,7 +3,7 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import type { Cidr } from '../../base/ip-address.ts';
 import { readTrustBundle } from '../../keys/index.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
-import { type Report, invalid, unsupported, required } from '../../shape/report.ts';
+import { type ReportProblem, invalid, unsupported, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig, WrittenImageBasedConfig } from '../documents.ts';
 import { explainPullSecret, HIDDEN, checkProxy, explainSshKeys } from './credentials.ts';
 import {
@@ -28,7 +28,7 @@ import { checkPlausibility, type ClusterNetworks } from './plausibility.ts';
 
 /** The rules of install-config.yaml for a single node without a platform. */
 export function checkInstallConfig(
-  report: Report,
+  report: ReportProblem,
   written: WrittenInstallConfig,
   { networks, ...seed }: { readonly networks: SiteNetworks; readonly seedVersion?: string },
 ): readonly DocumentProblem[] {
@@ -59,7 +59,7 @@ export function checkInstallConfig(
 
 /** The rules of image-based-config.yaml, and of how its network fits its cluster. */
 export function checkImageBasedConfig(
-  report: Report,
+  report: ReportProblem,
   written: WrittenImageBasedConfig,
   networks: ClusterNetworks,
 ): readonly DocumentProblem[] {
@@ -113,7 +113,7 @@ const CAPABILITIES = [
 
 /** Refuses words that no release knows, and sets of capabilities that no cluster can have. */
 function checkCapabilities(
-  report: Report,
+  report: ReportProblem,
   { capabilities }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   if (!capabilities) return [];
@@ -153,7 +153,7 @@ const cidrs = (entries: readonly NetworkEntry[]): readonly Cidr[] =>
 
 const VERSIONS = ['v1', 'v1beta3', 'v1beta4'];
 
-function checkVersion(report: Report, version = ''): readonly DocumentProblem[] {
+function checkVersion(report: ReportProblem, version = ''): readonly DocumentProblem[] {
   if (VERSIONS.includes(version)) return [];
   const problem =
     version === ''
@@ -163,7 +163,7 @@ function checkVersion(report: Report, version = ''): readonly DocumentProblem[] 
 }
 
 function checkSshKey(
-  report: Report,
+  report: ReportProblem,
   { sshKey = '', fips = false }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const why = sshKey === '' ? undefined : explainSshKeys(sshKey, fips);
@@ -172,7 +172,7 @@ function checkSshKey(
 }
 
 function checkTrust(
-  report: Report,
+  report: ReportProblem,
   { additionalTrustBundle = '', additionalTrustBundlePolicy: policy = '' }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const policies = ['Proxyonly', 'Always'];
@@ -186,7 +186,7 @@ function checkTrust(
 }
 
 function checkNames(
-  report: Report,
+  report: ReportProblem,
   { metadata, baseDomain = '' }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const name = metadata?.name ?? '';
@@ -211,13 +211,13 @@ const explainClusterName = (name: string): string | undefined =>
     ? `must be no more than ${LONGEST_NAME} characters`
     : explainSubdomain(name);
 
-function reportNtpSource(report: Report, source: string, index: number): DocumentProblem {
+function reportNtpSource(report: ReportProblem, source: string, index: number): DocumentProblem {
   const why = 'NTP server is not a valid IP or domain name';
   const shownPath = 'AdditionalNTPSources';
   return report(`additionalNTPSources[${index}]`, invalid(source, why), { shownPath });
 }
 
-function checkHostname(report: Report, hostname = ''): readonly DocumentProblem[] {
+function checkHostname(report: ReportProblem, hostname = ''): readonly DocumentProblem[] {
   if (hostname === '') return [];
   if (/^localhost\.localdomain$/i.test(hostname)) {
     const why = 'the node waits forever for another hostname';

@@ -1,5 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import { type Report, invalid, required, unsupported } from '../../shape/report.ts';
+import { type ReportProblem, invalid, required, unsupported } from '../../shape/report.ts';
 import { type WrittenInstallConfig, PLATFORMS } from '../documents.ts';
 
 /* Owns the rules of machine pools and of the platform. */
@@ -8,7 +8,7 @@ type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;
 
 /** Requires a single node: one control plane machine that also runs the workloads. */
 export function checkMachinePools(
-  report: Report,
+  report: ReportProblem,
   { controlPlane = {}, compute = [] }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   return [
@@ -32,7 +32,7 @@ export function checkMachinePools(
 
 /** Warns of values of a pool that have no effect on a node installed from a seed. */
 export function warnOfMachinePools(
-  report: Report,
+  report: ReportProblem,
   { controlPlane, compute = [] }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const pools = [
@@ -55,7 +55,7 @@ const refusedByInstaller = (what: string): string =>
 
 /** The stream of the operating system is the seed's. */
 export const warnOfStream = (
-  report: Report,
+  report: ReportProblem,
   path: string,
   stream: string | undefined,
 ): readonly DocumentProblem[] =>
@@ -63,7 +63,7 @@ export const warnOfStream = (
 
 /** Image-based sites have the platform `none` and the values that go with it. */
 export function checkPlatform(
-  report: Report,
+  report: ReportProblem,
   written: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   return [
@@ -78,7 +78,7 @@ export function checkPlatform(
 export const DEFAULT_REPLICAS = 3;
 
 function checkReplicas(
-  report: Report,
+  report: ReportProblem,
   controlPlane: Pool,
   compute: readonly (Pool | undefined)[],
 ): readonly DocumentProblem[] {
@@ -108,7 +108,7 @@ function checkReplicas(
 
 const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x'];
 
-function checkPool(report: Report, path: string, pool: Pool): readonly DocumentProblem[] {
+function checkPool(report: ReportProblem, path: string, pool: Pool): readonly DocumentProblem[] {
   const { hyperthreading = 'Enabled', architecture = 'amd64', replicas = 0 } = pool;
   const modes = ['Disabled', 'Enabled'];
   return [
@@ -130,7 +130,7 @@ function checkPool(report: Report, path: string, pool: Pool): readonly DocumentP
 }
 
 function checkName(
-  report: Report,
+  report: ReportProblem,
   path: string,
   { name, names }: { readonly name: string; readonly names: readonly string[] },
 ): readonly DocumentProblem[] {
@@ -139,7 +139,7 @@ function checkName(
 
 /** A pool without an architecture has the architecture of the control plane. */
 function checkSame(
-  report: Report,
+  report: ReportProblem,
   path: string,
   { pool, controlPlane }: { readonly pool: Pool; readonly controlPlane: Pool },
 ): readonly DocumentProblem[] {
@@ -152,7 +152,7 @@ function checkSame(
 }
 
 function checkDuplicate(
-  report: Report,
+  report: ReportProblem,
   compute: readonly (Pool | undefined)[],
   index: number,
 ): readonly DocumentProblem[] {
@@ -165,7 +165,7 @@ const isFilled = (value: Pool['platform']): boolean =>
   typeof value === 'object' && value !== null && Object.keys(value).length > 0;
 
 function checkPlatformName(
-  report: Report,
+  report: ReportProblem,
   platform: WrittenInstallConfig['platform'] = {},
 ): readonly DocumentProblem[] {
   const names = Object.entries(platform)
@@ -186,7 +186,7 @@ function checkPlatformName(
 }
 
 function checkFeatures(
-  report: Report,
+  report: ReportProblem,
   { featureSet = '', featureGates = [] }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const gates = 'Forbidden: featureGates can only be used with the CustomNoUpgrade feature set';
@@ -198,7 +198,7 @@ function checkFeatures(
   ];
 }
 
-function checkPublish(report: Report, publish = 'External'): readonly DocumentProblem[] {
+function checkPublish(report: ReportProblem, publish = 'External'): readonly DocumentProblem[] {
   if (publish === '' || publish === 'External') return [];
   const problem = ['Internal', 'Mixed'].includes(publish)
     ? invalid(publish, `${publish} publish strategy is not supported on "none" platform`)
@@ -207,7 +207,7 @@ function checkPublish(report: Report, publish = 'External'): readonly DocumentPr
 }
 
 function checkModes(
-  report: Report,
+  report: ReportProblem,
   { credentialsMode = '', cpuPartitioningMode = '', bootstrapInPlace }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const modes = ['None', 'AllNodes'];
@@ -227,7 +227,7 @@ function checkModes(
 
 /** Refuses keys that only clusters of other platforms, or of more machines, can have. */
 function checkForeign(
-  report: Report,
+  report: ReportProblem,
   { operatorPublishingStrategy: strategy, arbiter, networking }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const mtu = networking?.clusterNetworkMTU ?? 0;

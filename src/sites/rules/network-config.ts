@@ -1,14 +1,14 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import { type Finding, formatFinding, judgeNetwork } from '../../nmstate/index.ts';
-import type { Report } from '../../shape/report.ts';
+import { type NetworkFinding, formatFinding, judgeNetwork } from '../../nmstate/index.ts';
+import type { ReportProblem } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
 
 /* Owns the places of findings about `networkConfig`; the rules themselves are nmstate's. */
 
 /** The problems of a network configuration, which may be absent. */
 export const checkNetworkConfig = (
-  report: Report,
+  report: ReportProblem,
   network: Plain | undefined,
 ): readonly DocumentProblem[] => {
   if (isAbsent(network)) return [];
@@ -18,14 +18,17 @@ export const checkNetworkConfig = (
 
 /** Warnings of settings that nmstate accepts, but that seldom work on a node. */
 export const warnOfNetworkConfig = (
-  report: Report,
+  report: ReportProblem,
   network: Plain | undefined,
 ): readonly DocumentProblem[] =>
   isAbsent(network) ? [] : reportFindings(report, judgeNetwork(network).warnings);
 
 const isAbsent = (network: Plain | undefined): boolean => (network ?? undefined) === undefined;
 
-const reportFindings = (report: Report, findings: readonly Finding[]): readonly DocumentProblem[] =>
+const reportFindings = (
+  report: ReportProblem,
+  findings: readonly NetworkFinding[],
+): readonly DocumentProblem[] =>
   findings.map(({ path, hint, hidesValue, ...finding }) =>
     report(path === '' ? 'networkConfig' : `networkConfig.${path}`, explain(finding), {
       hint,
@@ -34,4 +37,5 @@ const reportFindings = (report: Report, findings: readonly Finding[]): readonly 
   );
 
 /** The path names the member; only the interface is missing. */
-const explain = (finding: Omit<Finding, 'path'>): string => formatFinding({ ...finding, path: '' });
+const explain = (finding: Omit<NetworkFinding, 'path'>): string =>
+  formatFinding({ ...finding, path: '' });

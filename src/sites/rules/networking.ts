@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { formatNetwork, overlaps, widthOf, type Cidr, type Family } from '../../base/ip-address.ts';
-import { type Report, invalid, tooMany } from '../../shape/report.ts';
+import { type ReportProblem, invalid, tooMany } from '../../shape/report.ts';
 import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from './networks.ts';
 
 /* Owns the rules of cluster, service, machine and join networks, and of their overlaps. */
@@ -9,7 +9,7 @@ const MOST_MACHINE_NETWORKS = 2;
 
 /** Checks networks of the kinds that a cluster has, each by itself and against the others. */
 export function checkNetworking(
-  report: Report,
+  report: ReportProblem,
   networks: SiteNetworks,
 ): readonly DocumentProblem[] {
   const { machine, service, cluster } = networks;
@@ -35,7 +35,7 @@ export function checkNetworking(
 }
 
 function checkNetworkType(
-  report: Report,
+  report: ReportProblem,
   { networkType, networkTypePath }: SiteNetworks,
 ): readonly DocumentProblem[] {
   if (networkType === 'OVNKubernetes') return [];
@@ -45,7 +45,7 @@ function checkNetworkType(
 }
 
 function checkCount(
-  report: Report,
+  report: ReportProblem,
   { length }: readonly NetworkEntry[],
 ): readonly DocumentProblem[] {
   if (length <= MOST_MACHINE_NETWORKS) return [];
@@ -82,7 +82,7 @@ function explainServiceSize({ family, prefix }: Cidr): readonly string[] {
 }
 
 function checkHostPrefix(
-  report: Report,
+  report: ReportProblem,
   { path, cidr, hostPrefix = 0 }: NetworkEntry,
 ): readonly DocumentProblem[] {
   const why = cidr && explainHostPrefix(cidr, hostPrefix);
@@ -105,7 +105,7 @@ function explainHostPrefix(cidr: Cidr, hostPrefix: number): string | undefined {
 
 /** Checks prefixes of IPv4; the prefix of IPv6 is always 64. */
 function checkSamePrefix(
-  report: Report,
+  report: ReportProblem,
   cluster: readonly NetworkEntry[],
 ): readonly DocumentProblem[] {
   const [first, ...others] = cluster.filter(({ cidr }) => cidr?.family === 4);
@@ -121,7 +121,7 @@ function checkSamePrefix(
  * The join network needs an address for each of the nodes that the cluster networks have room for.
  */
 function checkJoinNetwork(
-  report: Report,
+  report: ReportProblem,
   { join, cluster }: SiteNetworks,
 ): readonly DocumentProblem[] {
   if (!join) return [];
@@ -144,7 +144,7 @@ const MOST_NETWORKS = 100;
  * Compares every network with the ones before it: machine networks first, then service, then
  * cluster networks.
  */
-function checkOverlaps(report: Report, networks: SiteNetworks): readonly DocumentProblem[] {
+function checkOverlaps(report: ReportProblem, networks: SiteNetworks): readonly DocumentProblem[] {
   const kinds = ['machine', 'service', 'cluster'] as const;
   const all = kinds.flatMap((kind) =>
     networks[kind].map((entry, index) => ({ kind, entry, index })),
@@ -163,7 +163,7 @@ function checkOverlaps(report: Report, networks: SiteNetworks): readonly Documen
 
 /** The service networks alone decide whether a cluster has one family of addresses or two. */
 function checkStack(
-  report: Report,
+  report: ReportProblem,
   { machine, service, cluster }: SiteNetworks,
 ): readonly DocumentProblem[] {
   const families = listFamilies(service);

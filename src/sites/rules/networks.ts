@@ -2,7 +2,7 @@ import semver from 'semver';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { parseCidr, type Cidr } from '../../base/ip-address.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
-import { type Report, required } from '../../shape/report.ts';
+import { type ReportProblem, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../documents.ts';
 import type { SiteInstallConfig } from '../site.ts';
 
@@ -95,7 +95,7 @@ export function listInternalNetworks({ join }: SiteNetworks): readonly Cidr[] {
  * for which it computes noProxy, and from 4.20 on always (lifecycle-agent, post-pivot).
  */
 export function checkMachineNetwork(
-  report: Report,
+  report: ReportProblem,
   written: WrittenInstallConfig,
   seed: Seed,
 ): readonly DocumentProblem[] {
@@ -105,7 +105,7 @@ export function checkMachineNetwork(
 
 /** Older nodes take the first address that they find. */
 export function warnOfMachineNetwork(
-  report: Report,
+  report: ReportProblem,
   written: WrittenInstallConfig,
   seed: Seed,
 ): readonly DocumentProblem[] {
@@ -196,7 +196,7 @@ function explainNeed(written: WrittenInstallConfig, { seedVersion }: Seed): stri
 const hasNetworks = ({ networking }: WrittenInstallConfig): boolean =>
   listMachineNetworks(networking).length > 0;
 
-const reportMissing = (report: Report, problem: string): DocumentProblem =>
+const reportMissing = (report: ReportProblem, problem: string): DocumentProblem =>
   report('networking', problem, {
     shownPath: 'networking.machineNetwork',
     hint: 'write the networks that contain the addresses of the node',

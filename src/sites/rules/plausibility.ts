@@ -8,7 +8,7 @@ import {
   type NetworkInterface,
   readInterfaces,
 } from '../../nmstate/index.ts';
-import { type Report, invalid } from '../../shape/report.ts';
+import { type ReportProblem, invalid } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
 
 /* Owns the comparison of a node's addresses and routes with the networks of its cluster. */
@@ -26,7 +26,7 @@ export type ClusterNetworks = {
  * node looks for its addresses in the machine networks; without one it never becomes ready.
  */
 export function checkPlausibility(
-  report: Report,
+  report: ReportProblem,
   network: Plain | undefined,
   networks: ClusterNetworks,
 ): readonly DocumentProblem[] {
@@ -49,7 +49,7 @@ type Given = {
 
 /** Each machine network has an address of the node, or can get one from DHCP. */
 function checkMachineNetworks(
-  report: Report,
+  report: ReportProblem,
   { interfaces, addresses }: Given,
   machine: readonly Cidr[],
 ): readonly DocumentProblem[] {
@@ -72,7 +72,7 @@ function checkMachineNetworks(
 
 /** Warns of addresses whose subnet is another one than the machine network that they are in. */
 export function warnOfPrefixes(
-  report: Report,
+  report: ReportProblem,
   network: Plain | undefined,
   { machine }: ClusterNetworks,
 ): readonly DocumentProblem[] {
@@ -86,7 +86,7 @@ export function warnOfPrefixes(
 }
 
 function checkOwnNetworks(
-  report: Report,
+  report: ReportProblem,
   addresses: readonly InterfaceAddress[],
   { service, cluster }: ClusterNetworks,
 ): readonly DocumentProblem[] {

@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
-import type { Report } from '../../shape/report.ts';
+import type { ReportProblem } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../documents.ts';
 import { explainAuths, listPullSecretHosts } from './credentials.ts';
 import { warnOfMirrors } from './images.ts';
@@ -13,7 +13,7 @@ import { type ClusterNetworks, warnOfPrefixes } from './plausibility.ts';
 
 /** Warns of values in install-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallConfig(
-  report: Report,
+  report: ReportProblem,
   written: WrittenInstallConfig,
   options: {
     /** Seconds since 1970. */
@@ -39,7 +39,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Warns of values in image-based-config.yaml that are allowed but rarely intended. */
 export function warnOfImageBasedConfig(
-  report: Report,
+  report: ReportProblem,
   written: WrittenImageBasedConfig,
   networks: ClusterNetworks,
 ): readonly DocumentProblem[] {
@@ -64,13 +64,13 @@ export function warnOfImageBasedConfig(
   ];
 }
 
-function warnOfDomain(report: Report, domain = ''): readonly DocumentProblem[] {
+function warnOfDomain(report: ReportProblem, domain = ''): readonly DocumentProblem[] {
   if (!domain.endsWith('.')) return [];
   const problem = `"${domain}" ends in a dot, and so will the names that the node makes from it`;
   return [report('baseDomain', problem, { hint: `write "${domain.slice(0, -1)}"` })];
 }
 
-function warnOfPolicy(report: Report, policy = ''): readonly DocumentProblem[] {
+function warnOfPolicy(report: ReportProblem, policy = ''): readonly DocumentProblem[] {
   if (policy === '' || policy === 'Proxyonly') return [];
   const problem = `${policy} is called ignored by openshift-install, but the cluster will trust the bundle everywhere`;
   return [
@@ -78,12 +78,16 @@ function warnOfPolicy(report: Report, policy = ''): readonly DocumentProblem[] {
   ];
 }
 
-const warnOfCertificates = (report: Report, text = '', now: number): readonly DocumentProblem[] =>
+const warnOfCertificates = (
+  report: ReportProblem,
+  text = '',
+  now: number,
+): readonly DocumentProblem[] =>
   warnOfBundle(readTrustBundle(text), now).map((why) => report('additionalTrustBundle', why));
 
 /** Warns of keys whose values a seed has already decided. */
 function warnOfIgnored(
-  report: Report,
+  report: ReportProblem,
   {
     fips,
     cpuPartitioningMode = 'None',
@@ -106,7 +110,7 @@ function warnOfIgnored(
   ];
 }
 
-function warnOfHostname(report: Report, hostname: string): readonly DocumentProblem[] {
+function warnOfHostname(report: ReportProblem, hostname: string): readonly DocumentProblem[] {
   if (hostname === '') return [report('hostname', 'no hostname is given: the node keeps its own')];
   if (/^localhost(?:\.|$)/i.test(hostname)) {
     const problem = `"${hostname}" does not count as a hostname: the node keeps its own, and newer nodes stop`;
@@ -121,7 +125,7 @@ const LABEL_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
 const LABEL_PREFIX = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 function warnOfLabels(
-  report: Report,
+  report: ReportProblem,
   labels: Readonly<Record<string, string>> = {},
 ): readonly DocumentProblem[] {
   return Object.entries(labels).flatMap(([key, value]) => {

@@ -31,7 +31,7 @@ import { nameCell, traceFindings } from './trace.ts';
 
 /* Owns the sites of a table: columns against holes, and rows into sites. */
 
-export type FillOptions = { readonly template: string; readonly signal: AbortSignal };
+export type TemplateOptions = { readonly template: string; readonly signal: AbortSignal };
 
 type Filling = {
   readonly path: string;
@@ -52,7 +52,7 @@ type Filling = {
  */
 export async function readFilled(
   path: string,
-  { template, signal }: FillOptions,
+  { template, signal }: TemplateOptions,
 ): Promise<SiteList> {
   const folder = await readTemplateFolder(template, signal);
   const { rows, rowProblems, tableProblems, headerLine } = await readTable(path, signal);

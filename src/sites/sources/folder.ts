@@ -9,7 +9,7 @@ import {
   type MemberSource,
   type SiteMember,
   refuseManyMembers,
-  isIgnored,
+  isIgnoredFile,
   MAX_FILE,
   REFUSED,
   UNUSED,
@@ -100,7 +100,7 @@ async function walkFolder(walk: Walk, folder: string, depth: number): Promise<vo
   walk.signal.throwIfAborted();
   const inner: string[] = [];
   for (const entry of readNames(join(walk.root, folder))) {
-    if (isIgnored(entry)) continue;
+    if (isIgnoredFile(entry)) continue;
     const path = folder === '' ? entry : `${folder}/${entry}`;
     const member = readMember(walk.root, path);
     walk.members.push(member);

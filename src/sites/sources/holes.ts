@@ -96,12 +96,12 @@ export function writeValue(value: string, context: HoleContext, indent: string):
       return value.replaceAll('\n', ' ');
     case 'block':
     case 'plain':
-      return indentLines(value, indent);
+      return indentValue(value, indent);
   }
 }
 
 /** Every line except the first gets the indentation of the hole's line. */
-export const indentLines = (value: string, indent: string): string =>
+export const indentValue = (value: string, indent: string): string =>
   value
     .split('\n')
     .map((line, index) => (index === 0 || line === '' ? line : `${indent}${line}`))
@@ -182,7 +182,7 @@ function isPlain(value: string, { isFlow }: Plain): boolean {
 function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
   if (isStrange(value)) return false;
   if (isAlone && !isFlow) {
-    const node = readBetween(`\n  ${indentLines(value, '  ')}`);
+    const node = readBetween(`\n  ${indentValue(value, '  ')}`);
     return isCollection(node) || isQuoted(node);
   }
   if (value.includes('\n')) return false;

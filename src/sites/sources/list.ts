@@ -162,7 +162,7 @@ export function parseMemberPath(path: string): MemberPath {
  * Names next to inputs that have no meaning: hidden files (`.git`, `.DS_Store`, the installer's
  * own state), read-me files, and the folder that macOS adds to a zip.
  */
-export const isIgnored = (name: string): boolean =>
+export const isIgnoredFile = (name: string): boolean =>
   name === '__MACOSX' || /^README/i.test(name) || (name.startsWith('.') && !/^\.\.?$/.test(name));
 
 /**

@@ -15,7 +15,7 @@ import {
   findLabelFault,
   foldName,
   groupByFold,
-  isIgnored,
+  isIgnoredFile,
   parseMemberPath,
 } from './list.ts';
 
@@ -81,7 +81,7 @@ export const isInput = (path: string): boolean =>
 function parseMember(member: SiteMember): Parsed[] {
   const { components, refusal } = parseMemberPath(member.path);
   if (refusal !== undefined) return [{ components, refusal, member }];
-  const hidden = components.findIndex(isIgnored);
+  const hidden = components.findIndex(isIgnoredFile);
   if (hidden === -1) return components.length === 0 ? [] : [{ components, member }];
   const visible = components.slice(0, hidden);
   return hidden === 0 ? [] : [{ components: visible, member: { ...member, kind: 'folder' } }];

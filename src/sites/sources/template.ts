@@ -5,7 +5,7 @@ import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import {
   findContexts,
   type HoleContext,
-  indentLines,
+  indentValue,
   normalizeValue,
   writeValue,
 } from './holes.ts';
@@ -196,5 +196,5 @@ function findSyntaxFault(text: string): Template['faults'][number] | undefined {
 
 function fillHole({ context, indent }: Hole, text: string): string {
   const value = normalizeValue(text);
-  return context ? writeValue(value, context, indent) : indentLines(value, indent);
+  return context ? writeValue(value, context, indent) : indentValue(value, indent);
 }

@@ -12,7 +12,12 @@ import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openOwnDirectory, readOwnFile } from '../../base/disk/open-file.ts';
 import { isErrno } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
-import { indexGenerations, placesOf, stateDirectoryOf, type SitePlaces } from './generations.ts';
+import {
+  indexGenerations,
+  sitePlacesOf,
+  stateDirectoryOf,
+  type SitePlaces,
+} from './generations.ts';
 
 /* Owns the state directory, and the move of the directory of earlier versions. */
 
@@ -81,11 +86,11 @@ export async function adoptOldState(out: string, lease: LeaseOptions): Promise<v
   await withLease(join(old, 'build.lock'), lease, async () => {
     const numbersOf = indexGenerations(out);
     for (const name of names) {
-      const places = placesOf(out, name);
+      const places = sitePlacesOf(out, name);
       await addGenerations(join(old, name), places, numbersOf(name, places));
     }
     await syncDirectory(stateDirectoryOf(out));
-    for (const name of names) await removeOld(join(old, name), placesOf(out, name));
+    for (const name of names) await removeOld(join(old, name), sitePlacesOf(out, name));
     await moveMarker(old, stateDirectoryOf(out));
     await syncDirectory(stateDirectoryOf(out));
   });

@@ -76,7 +76,7 @@ export const STATE_DIRECTORY = '_state';
 export const stateDirectoryOf = (directory: string): string => join(directory, STATE_DIRECTORY);
 
 /** Names of sites are DNS labels: none of these files can belong to another site. */
-export const placesOf = (directory: string, name: string): SitePlaces => ({
+export const sitePlacesOf = (directory: string, name: string): SitePlaces => ({
   iso: join(directory, `${name}.iso`),
   kubeconfig: join(directory, name, 'auth', 'kubeconfig'),
   password: join(directory, name, 'auth', 'kubeadmin-password'),
@@ -87,7 +87,7 @@ export const placesOf = (directory: string, name: string): SitePlaces => ({
 export const DROP_IN_NAME = 'site';
 
 export const placesFor = ({ dropIn, out }: OutputFolder, name: string): SitePlaces =>
-  dropIn ? dropInPlaces(out) : placesOf(out, name);
+  dropIn ? dropInPlaces(out) : sitePlacesOf(out, name);
 
 const GENERATION = /^([a-z0-9-]+)\.([1-9]\d{0,8})\.json$/;
 const ORDER = /^([a-z0-9-]+)\.order\.json$/;

@@ -2,7 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import { type FileProblem, isError, UsageError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { type MappedStage, mapStage } from '../../engine/index.ts';
-import { type Finding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
+import { type NetworkFinding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
 import { type SiteFacts, checkAcrossSites } from '../../sites/facts.ts';
 import { type ReadSite, type SiteReader, createSiteReader } from '../../sites/reader.ts';
 import { findingOfError, isOfOneSite } from '../../sites/site.ts';
@@ -56,7 +56,7 @@ const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteIte
 
 /** A finding of nmstatectl, which knows no lines. */
 function describe(
-  { owner, problem }: Finding,
+  { owner, problem }: NetworkFinding,
   severity: FileProblem['severity'],
   files: ReadSite['files'],
 ): FileProblem {

@@ -1,10 +1,10 @@
 import type { Stage } from '../../engine/index.ts';
-import { openImage, openLayers, readBlob, type ImageTools } from '../../openshift/images.ts';
+import { openImage, openLayers, fetchBlob, type ImageTools } from '../../openshift/images.ts';
 import {
   type RegistryImageChoice,
   needsOpenssl,
   parseStartConfig,
-  requireArchitecture,
+  requireServerArchitecture,
   requireOpenssl,
   SERVER_IMAGE_FILES,
   usesDistributionEntrypoint,
@@ -45,8 +45,8 @@ async function inspect(
 ): Promise<RegistryImageChoice> {
   const platform = platformOf(arch);
   const { reference, image } = await openImage(tools, named, platform);
-  const config = parseStartConfig(await readBlob(tools, reference, image.config), reference);
-  requireArchitecture({ reference, config }, platform.architecture);
+  const config = parseStartConfig(await fetchBlob(tools, reference, image.config), reference);
+  requireServerArchitecture({ reference, config }, platform.architecture);
   if (isComponent && !needsOpenssl(version)) return { reference, useDistributionEntrypoint: true };
   const layers = openLayers(tools, reference, image.layers);
   const files = await listPresent(layers, SERVER_IMAGE_FILES, tools);

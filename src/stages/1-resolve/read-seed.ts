@@ -7,7 +7,7 @@ import { openIso } from '../../iso/index.ts';
 import {
   extractComponentFile,
   openImage,
-  readBlob,
+  fetchBlob,
   type ImageTools,
 } from '../../openshift/images.ts';
 import {
@@ -37,7 +37,7 @@ export const readSeedVersion: Stage<ReadSeedInput, string, ReadSeedTools> = {
       parseReference(seedImage),
       platformOf(arch),
     );
-    const config = Buffer.from(await readBlob(tools, reference, image.config)).toString('utf8');
+    const config = Buffer.from(await fetchBlob(tools, reference, image.config)).toString('utf8');
     const label = findSeedInfo(config);
     if (label !== undefined) return parseSeedVersion(label);
     const directory = join(workDir, 'cache', 'seed');

@@ -4,7 +4,7 @@ import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/tls.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
 import { clampEpoch } from '../../iso/index.ts';
-import { openImage, readBlob, type ImageTools, type OpenImage } from '../../openshift/images.ts';
+import { openImage, fetchBlob, type ImageTools, type OpenImage } from '../../openshift/images.ts';
 import { archNames, platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { fetchPayloadFiles } from '../../openshift/release/fetch-payload.ts';
 import { type PayloadFiles, readPayloadFiles } from '../../openshift/release/payload.ts';
@@ -58,7 +58,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   const named = await findPayload(input, tools);
   const opened = await openPayload(input, tools, named.payload);
   const { reference, image } = opened;
-  const config = parseReleaseConfig(await readBlob(tools, reference, image.config));
+  const config = parseReleaseConfig(await fetchBlob(tools, reference, image.config));
   const arch = input.arch ?? archNames.toRpm(config.architecture);
   if (config.architecture !== archNames.toGo(arch)) {
     throw archMismatch(arch, config.architecture, reference);

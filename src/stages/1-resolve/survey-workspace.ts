@@ -2,7 +2,7 @@ import { isDigest, type Digest } from '../../base/digest.ts';
 import type { Stage } from '../../engine/index.ts';
 import { surveyArchives } from '../../media/survey-archives.ts';
 import type { PlannedMirror } from '../../openshift/mirror/mirrors.ts';
-import type { Manifest } from '../../openshift/node/manifests.ts';
+import type { NodeManifest } from '../../openshift/node/manifests.ts';
 import { SIMPLE_SIGNING } from '../../openshift/release/signature.ts';
 import {
   hasPath,
@@ -119,7 +119,7 @@ type Placing = {
 function placeCatalog(
   { name, file, text, image }: WorkspaceCatalog,
   { repositories, registry, warn }: Placing,
-): { readonly manifest: Manifest; readonly place?: string } {
+): { readonly manifest: NodeManifest; readonly place?: string } {
   const reference = image === undefined ? undefined : readReference(image);
   if (!reference || !repositories.includes(reference.repository)) {
     warn(

@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { SealiftError, type PulledProblem } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
-import { readBlob, readManifest, type ImageTools } from '../../openshift/images.ts';
+import { fetchBlob, readManifest, type ImageTools } from '../../openshift/images.ts';
 import { shelfOf } from '../../openshift/mirror/closure.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
 import { createNodeLookup } from '../../openshift/node/lookup.ts';
@@ -164,7 +164,7 @@ async function judgePlanned(
   tools: Tools,
 ): Promise<string | undefined> {
   const { manifest } = await readManifest(tools, source);
-  return judgeAttached(manifest, signed, (layer) => readBlob(tools, source, layer));
+  return judgeAttached(manifest, signed, (layer) => fetchBlob(tools, source, layer));
 }
 
 const MOST_BUNDLES = 16;
@@ -199,7 +199,7 @@ async function hasBundle(image: PlannedImage, signed: Signed, tools: Tools): Pro
     const bundle = layers.find(
       ({ mediaType, size }) => mediaType.startsWith(BUNDLE_PREFIX) && size <= LARGEST_BUNDLE,
     );
-    if (bundle && isBundleFor(await readBlob(tools, at(digest), bundle), signed)) return true;
+    if (bundle && isBundleFor(await fetchBlob(tools, at(digest), bundle), signed)) return true;
   }
   return false;
 }

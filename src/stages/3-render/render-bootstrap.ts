@@ -14,8 +14,8 @@ import {
   type CarriedForCluster,
   type ClusterSettings,
 } from '../../openshift/node/cluster.ts';
-import { hashCorePassword, type RegistryTree, drawSalt } from '../../openshift/node/install.ts';
-import type { Manifest } from '../../openshift/node/manifests.ts';
+import { hashCorePassword, type EmbeddedTree, drawSalt } from '../../openshift/node/install.ts';
+import type { NodeManifest } from '../../openshift/node/manifests.ts';
 import { OVERRIDES } from '../../openshift/release/gates.ts';
 import { disablesImagePolicy, leavesOverrides } from '../../openshift/release/image-policy.ts';
 import { formatReference } from '../../registry/index.ts';
@@ -26,7 +26,10 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly stopLocalRegistry: boolean;
     readonly skipLocalRegistry: boolean;
     readonly registryData: 'copy' | 'medium';
-    readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
+    readonly manifests: {
+      readonly extra: readonly NodeManifest[];
+      readonly crs: readonly NodeManifest[];
+    };
     /** registries.conf of the nodes. */
     readonly registriesConf: string;
     /** Absent for releases without signatures. */
@@ -92,12 +95,12 @@ function listWarnings(input: BootstrapInput, hasOverrides: boolean): readonly st
 async function describeTree(
   { plan, release }: RenderBootstrapInput,
   cache: BlobCache,
-): Promise<RegistryTree> {
+): Promise<EmbeddedTree> {
   const files = await planLiveRegistry({ plan, release, cache });
   return { size: sizeOfRegistry(plan), digest: digestRegistryTree(files) };
 }
 
-function describe(input: RenderBootstrapInput, registryTree: RegistryTree): BootstrapInput {
+function describe(input: RenderBootstrapInput, registryTree: EmbeddedTree): BootstrapInput {
   const { plan, registryImage, manifests, password, ...settings } = input;
   return {
     ...settings,

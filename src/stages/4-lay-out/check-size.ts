@@ -37,7 +37,7 @@ export type Space = {
  *
  * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
  */
-export const checkSize: Stage<
+export const checkIsoSize: Stage<
   CheckSizeInput,
   Space,
   { readonly cache: BlobCache; readonly seeds: readonly BlobSource[] }

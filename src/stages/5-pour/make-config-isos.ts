@@ -9,7 +9,7 @@ import { type MappedStage, mapStage } from '../../engine/index.ts';
 import {
   composeSite,
   hasOutputs,
-  type MadeIso,
+  type ComposedIso,
   type SiteOutputs,
 } from '../../sites/compose/compose.ts';
 import type { StateSite, RetainedIdentity } from '../../sites/identity/identity.ts';
@@ -42,7 +42,7 @@ import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from '../req
 export type SiteOutcome =
   | {
       readonly kind: 'made' | 'reused';
-      readonly made: MadeIso;
+      readonly made: ComposedIso;
       readonly outputs: SiteOutputs;
       /** The rotation that its keys were made in, if any. */
       readonly rotation?: string;

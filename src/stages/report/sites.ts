@@ -6,14 +6,14 @@ import { readRegularFile } from '../../base/disk/open-file.ts';
 import { isError, type FileProblem, ConfigError } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
-import type { MadeIso } from '../../sites/compose/compose.ts';
-import { fingerprintOf, parseState } from '../../sites/identity/identity.ts';
+import type { ComposedIso } from '../../sites/compose/compose.ts';
+import { fingerprintIdentity, parseState } from '../../sites/identity/identity.ts';
 import { warnOfFile } from '../../sites/site.ts';
 import type { ListedIds } from '../../sites/state/claim.ts';
 import { listOldStates } from '../../sites/state/directory.ts';
 import {
   placesFor,
-  placesOf,
+  sitePlacesOf,
   stateDirectoryOf,
   indexGenerations,
   readGenerations,
@@ -28,7 +28,7 @@ import type { ListedRequest, ListedSites, SiteOutcome } from '../5-pour/make-con
  */
 
 /** A site whose ISO exists. */
-export type BuiltSite = Omit<MadeIso, 'digest'> & {
+export type BuiltSite = Omit<ComposedIso, 'digest'> & {
   readonly name: string;
   /** File below the output directory. */
   readonly iso: string;
@@ -100,7 +100,7 @@ async function listLeft({ sites, findings }: Survey, out: string): Promise<FileP
   for (const file of (await readdir(stateDirectoryOf(out))).sort()) {
     const name = file.slice(0, -RECORD.length);
     if (!file.endsWith(RECORD) || known.has(name)) continue;
-    const { iso } = placesOf(out, name);
+    const { iso } = sitePlacesOf(out, name);
     const problem =
       'is from an earlier run and belongs to no site of these inputs: it was left unchanged';
     if (await hasFile(iso)) left.push(warnOfFile(basename(iso), problem));
@@ -146,7 +146,7 @@ async function describeFailed(
 export const listFileOf = (out: string): string => join(out, 'sites.json');
 
 /** Reads the ids in the list of an earlier run; returns no ids if the list cannot be read. */
-export async function readListed(out: string): Promise<ListedSites> {
+export async function readListedSites(out: string): Promise<ListedSites> {
   const text = (await readRegularFile(listFileOf(out)))?.toString('utf8') ?? '';
   const { sites = [], failed = [] } = parseListing(text);
   const listed = new Map<string, ListedIds>();
@@ -210,7 +210,7 @@ export async function listGenerations(
   out: string,
   name: string,
 ): Promise<readonly ListedGeneration[]> {
-  const places = placesOf(out, name);
+  const places = sitePlacesOf(out, name);
   const numbers = indexGenerations(out)(name, places);
   const generations = [...readGenerations(places, numbers)];
   for (const path of listOldStates(out, name)) {
@@ -238,7 +238,7 @@ function describe({ number, state }: Generation, isInUse: boolean): ListedGenera
   if (!state) return { number, isInUse };
   const { identity, site } = state;
   const { clusterId, infraId, madeAt } = identity;
-  const { all, signers } = fingerprintOf(identity);
+  const { all, signers } = fingerprintIdentity(identity);
   return {
     number,
     isInUse,

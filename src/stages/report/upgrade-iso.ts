@@ -5,9 +5,9 @@ import { claimOutput } from '../../base/disk/claim-output.ts';
 import { writeFileAtomic } from '../../base/disk/files.ts';
 import { readRegularFile } from '../../base/disk/open-file.ts';
 import { UsageError, ConfigError } from '../../base/errors.ts';
-import { describeCatalogs } from '../../openshift/node/cluster.ts';
+import { describeNodeCatalogs } from '../../openshift/node/cluster.ts';
 import {
-  type UpgradeHop,
+  type CarriedHop,
   renderUpgradeHostMachineConfigs,
   renderUpgradeMachineConfig,
   renderUpgradeResources,
@@ -186,14 +186,14 @@ const renderResources = (
       signatures: signaturesOf(release).map((base64) => Buffer.from(base64, 'base64')),
     })),
     mirrors: plan.mirrors,
-    catalogs: describeCatalogs(catalogs),
+    catalogs: describeNodeCatalogs(catalogs),
     useDefaultSourceNames: config.useDefaultSourceNames,
   });
 
 function listHops(
   { release, path, releases }: Carried,
   { acknowledged }: UpgradeIsoRequest,
-): readonly UpgradeHop[] {
+): readonly CarriedHop[] {
   return path.hops.map(({ version, image, risks }, index) => ({
     version,
     releaseImage: image,

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { diagnoseTls } from '../../../src/base/http/tls-failure.ts';
-import { readText } from '../../../src/base/http/body.ts';
+import { readBodyText } from '../../../src/base/http/body.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const { signal } = new AbortController();
@@ -35,7 +35,7 @@ async function ask(url: string, env: NodeJS.ProcessEnv = {}, insecure = false) {
   cleanUps.push(() => http.close());
   try {
     const { body } = await http.request({ url: new URL(url), signal, tls: { insecure } });
-    return { text: await readText(body) };
+    return { text: await readBodyText(body) };
   } catch (error) {
     const { code, message, expected, found, hint } = error as Record<string, string>;
     return { code, message, expected, found, hint };

@@ -7,7 +7,7 @@ import { SealiftError } from '../../../src/base/errors.ts';
 import { runProcess } from '../../../src/base/process.ts';
 import { filterCatalog } from '../../../src/fbc/filter/filter-catalog.ts';
 import { readCatalog, readDocuments } from '../../../src/fbc/read/read-catalog.ts';
-import type { DocumentPlace } from '../../../src/fbc/catalog.ts';
+import type { CatalogPlace } from '../../../src/fbc/catalog.ts';
 import { asUser } from '../../support/as-user.ts';
 
 let scratch: string;
@@ -497,7 +497,7 @@ describe('reading documents again', () => {
     const order: string[] = [];
     await readDocuments(
       directory,
-      [places[2], places[1], places[0]] as DocumentPlace[],
+      [places[2], places[1], places[0]] as CatalogPlace[],
       async (bytes, { file, number }) => {
         await Promise.resolve();
         order.push(`${file} ${number} ${bytes.toString().slice(-3, -2)}`);

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Rehearsal } from '../../../src/media/rehearse/rehearse.ts';
-import type { Step } from '../../../src/media/rehearse/step.ts';
+import type { RehearsedStep } from '../../../src/media/rehearse/step.ts';
 import { requireTool } from '../../support/tools.ts';
 import { alterMedium, readFromMedium } from './alter.ts';
 import { BROKEN, type Broken } from './broken.ts';
@@ -48,7 +48,7 @@ describe.skipIf(!hasAll)('a rehearsal', () => {
     throw new Error(`no medium ${name}`);
   };
 
-  async function rehearse(path: string): Promise<readonly Step[]> {
+  async function rehearse(path: string): Promise<readonly RehearsedStep[]> {
     const { exitCode, stdout, stderr } = await world.run('rehearse', path, '-o', 'json');
     if (stdout === '') throw new Error(stderr);
     const { steps } = JSON.parse(stdout) as Rehearsal;
@@ -57,7 +57,7 @@ describe.skipIf(!hasAll)('a rehearsal', () => {
     return failing;
   }
 
-  const note = (medium: string, failing: readonly Step[], refusals?: Refusals): void => {
+  const note = (medium: string, failing: readonly RehearsedStep[], refusals?: Refusals): void => {
     table.push({
       medium,
       part: [...new Set(failing.map(({ part }) => part))].join(', '),
@@ -110,7 +110,7 @@ describe.skipIf(!hasAll)('a rehearsal', () => {
 });
 
 /** The images of which a rehearsal says that hosts do not get them. */
-function predict(failing: readonly Step[], refused: readonly string[]): readonly string[] {
+function predict(failing: readonly RehearsedStep[], refused: readonly string[]): readonly string[] {
   // Without the registry, nothing is pulled.
   if (failing.some(({ part }) => part === 'registry')) return refused;
   const reasons = failing.flatMap(({ part, reason = '' }) => (part === 'pulls' ? [reason] : []));

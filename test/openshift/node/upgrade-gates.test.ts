@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { textFile, type File, type Unit } from '../../../src/ignition/index.ts';
 import {
   renderUpgradeMachineConfig,
-  type UpgradeHop,
+  type CarriedHop,
 } from '../../../src/openshift/node/upgrade.ts';
 import { listGates, minorOfGate } from '../../../src/openshift/release/gates.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
@@ -29,7 +29,7 @@ const drive = (
   script: string,
   options: {
     readonly acknowledged?: readonly string[];
-    readonly hops?: readonly UpgradeHop[];
+    readonly hops?: readonly CarriedHop[];
     readonly more?: readonly File[];
   } = {},
 ) => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { File, Unit } from '../../../src/ignition/index.ts';
 import {
   renderUpgradeMachineConfig,
-  type UpgradeHop,
+  type CarriedHop,
 } from '../../../src/openshift/node/upgrade.ts';
 import { renderInstallIgnition } from '../../../src/openshift/node/install.ts';
 import { bootstrapInput } from '../../support/node-configs.ts';
@@ -25,7 +25,7 @@ type MachineConfig = {
     };
   };
 };
-const render = (hops: readonly UpgradeHop[], resources = RESOURCES): MachineConfig =>
+const render = (hops: readonly CarriedHop[], resources = RESOURCES): MachineConfig =>
   parse(
     renderUpgradeMachineConfig({ hops, arch: 'x86_64', resources, acknowledged: [] }),
   ) as MachineConfig;

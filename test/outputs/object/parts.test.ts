@@ -4,7 +4,12 @@ import { digestOf } from '../../../src/base/digest.ts';
 import type { Extent, Layout } from '../../../src/iso/extent.ts';
 import { placeAreas } from '../../../src/iso/places/areas.ts';
 import type { Places, Sized } from '../../../src/iso/extent.ts';
-import { partsOf, planParts, S3_LIMITS, type PartPlan } from '../../../src/outputs/object/parts.ts';
+import {
+  partsOf,
+  planObjectParts,
+  S3_LIMITS,
+  type PartPlan,
+} from '../../../src/outputs/object/parts.ts';
 import { bytesOf, change, createBlobs, createRandom, named } from '../../support/nightly-blobs.ts';
 import { runs } from '../../support/properties.ts';
 
@@ -122,9 +127,9 @@ describe('the parts of an upload', () => {
   test('cover the ISO within the limits of S3, and copy only bytes that the earlier object has', () => {
     fc.assert(
       fc.property(contents, contents, (layout, earlier) => {
-        expectSound(planParts(layout), layout);
-        expectSound(planParts(layout, earlierOf(earlier)), layout, earlier);
-        const same = planParts(layout, earlierOf(layout));
+        expectSound(planObjectParts(layout), layout);
+        expectSound(planObjectParts(layout, earlierOf(earlier)), layout, earlier);
+        const same = planObjectParts(layout, earlierOf(layout));
         expectSound(same, layout, layout);
         if (layout.size >= S3_LIMITS.minPart) expect(same.sent).toBe(0);
       }),
@@ -138,7 +143,7 @@ describe('the parts of an upload', () => {
       offset: i * 2e9,
     }));
     const layout = layOut(sizes, 2e12);
-    const plan = planParts(layout);
+    const plan = planObjectParts(layout);
     expectSound(plan, layout);
     expect(plan.partSize).toBeLessThanOrEqual(320 * MIB);
   });
@@ -174,7 +179,7 @@ describe('the parts of an upload', () => {
     for (let night = 1; night <= 5; night += 1) {
       blobs = change(blobs, night, random);
       const next = layOutNight(blobs, night, last.places);
-      const plan = planParts(next.layout, earlierOf(last.layout));
+      const plan = planObjectParts(next.layout, earlierOf(last.layout));
       sent.push(plan.sent / next.layout.size);
       last = next;
     }

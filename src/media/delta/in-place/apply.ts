@@ -15,7 +15,7 @@ import { namesBeside } from '../../../outputs/place.ts';
 import { findGaps } from '../../verify-contents.ts';
 import { begin, type Begun, type InPlaceOptions, startStepJournal } from './begin.ts';
 import { requireVerified, toIndexExtent } from './verified.ts';
-import type { NewIso, Step } from './plan.ts';
+import type { NewIso, InPlaceStep } from './plan.ts';
 import { runSteps } from './run.ts';
 
 export type InPlaceReport = {
@@ -111,7 +111,7 @@ async function requireRoom(
 type Made = {
   readonly iso: FileHandle;
   readonly now: NewIso;
-  readonly steps: readonly Step[];
+  readonly steps: readonly InPlaceStep[];
 };
 
 async function finish(
@@ -193,7 +193,7 @@ async function seal(path: string, signal: AbortSignal): Promise<Digest> {
 }
 
 function summarize(
-  steps: readonly Step[],
+  steps: readonly InPlaceStep[],
   { size, carried, values = [] }: NewIso,
 ): Omit<InPlaceReport, 'digest'> {
   let [written, saved] = [0, 0];

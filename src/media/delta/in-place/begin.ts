@@ -16,7 +16,14 @@ import { verifyExtents } from '../../verify-extents.ts';
 import { type DeltaExtent, formatDelta, readDeltaHead, type DeltaHead } from '../file.ts';
 import { readApplied } from '../applied.ts';
 import { type DeltaIso, readDeltaIso, readDeltaIsoAsBuilt } from '../open.ts';
-import { type NewIso, type Step, type OldIso, leaveOut, listMoves, planSteps } from './plan.ts';
+import {
+  type NewIso,
+  type InPlaceStep,
+  type OldIso,
+  leaveOut,
+  listMoves,
+  planSteps,
+} from './plan.ts';
 import { formatMarker, halfApplied, type Marked, parseMarker } from './marker.ts';
 import { requireCarried, requireVerified, toIndexExtent } from './verified.ts';
 
@@ -54,7 +61,7 @@ export type InPlaceOptions = LeaseOptions & {
 };
 
 export type Begun = StepJournal & {
-  readonly steps: readonly Step[];
+  readonly steps: readonly InPlaceStep[];
   /** First bytes of the ISO meanwhile. */
   readonly marker: Uint8Array;
 };

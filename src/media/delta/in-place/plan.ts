@@ -18,7 +18,7 @@ export type Move = ByteRange & { readonly from: Origin };
  * A step from the old ISO to the new one. A step may be repeated as long as no later step has overwritten the
  * bytes that it reads; the runner of the steps ensures that.
  */
-export type Step =
+export type InPlaceStep =
   /** Copies bytes of the old ISO aside before they are overwritten. */
   | { readonly kind: 'save'; readonly offset: number; readonly size: number; readonly slot: number }
   | (ByteRange & { readonly kind: 'write'; readonly from: Origin | Slot })
@@ -71,7 +71,7 @@ type Task = Move & { blockers: number; slot?: number; isDone: boolean };
  * @param boot from 0 on: the bytes that make a medium bootable
  * @throws IntegrityError `delta.malformed`
  */
-export function planSteps(moves: readonly Move[], boot: ByteRange): readonly Step[] {
+export function planSteps(moves: readonly Move[], boot: ByteRange): readonly InPlaceStep[] {
   const tasks = moves.flatMap(cut);
   const plan = createPlan(tasks);
   const isLast = (task: Task): boolean => task.offset < boot.size;
@@ -91,7 +91,7 @@ export function planSteps(moves: readonly Move[], boot: ByteRange): readonly Ste
 }
 
 /** Splits a step into the bytes after the first block, and that block. */
-function splitFirstBlock(step: Step): readonly Step[] {
+function splitFirstBlock(step: InPlaceStep): readonly InPlaceStep[] {
   if (step.kind !== 'write' || step.offset > 0 || step.size <= BLOCK_SIZE) return [step];
   const { from } = step;
   const rest = from.kind === 'zeros' ? from : { ...from, offset: from.offset + BLOCK_SIZE };
@@ -115,7 +115,7 @@ type Reader = Task & { readonly from: Extract<Origin, { readonly kind: 'old' }> 
 const isReader = (task: Task): task is Reader => task.from.kind === 'old';
 
 type Plan = {
-  readonly steps: Step[];
+  readonly steps: InPlaceStep[];
   /** Finds tasks that read these bytes of the old ISO and are neither done nor saved. */
   readonly findReaders: (range: ByteRange) => readonly Task[];
   readonly save: (task: Task) => void;
@@ -124,7 +124,7 @@ type Plan = {
 };
 
 function createPlan(tasks: readonly Task[]): Plan {
-  const steps: Step[] = [];
+  const steps: InPlaceStep[] = [];
   const findReaders = createReaderLookup(tasks);
   const slots = createSlots();
   const queue = createQueue();
@@ -136,7 +136,7 @@ function createPlan(tasks: readonly Task[]): Plan {
   };
   const write: Plan['write'] = (task) => {
     const { offset, size, from } = task;
-    if (from.kind === 'old' && overlaps(task, { offset: from.offset, size })) save(task);
+    if (from.kind === 'old' && rangesOverlap(task, { offset: from.offset, size })) save(task);
     const { slot } = task;
     const source = slot === undefined ? from : ({ kind: 'slot', offset: slot } as const);
     steps.push({ kind: 'write', offset, size, from: source });
@@ -242,7 +242,7 @@ function createSlots(): { readonly take: () => number; readonly give: (slot: num
   };
 }
 
-export const overlaps = (a: ByteRange, b: ByteRange): boolean =>
+export const rangesOverlap = (a: ByteRange, b: ByteRange): boolean =>
   a.offset < b.offset + b.size && b.offset < a.offset + a.size;
 
 /** Lists the source of every byte of the new ISO, by offset and without gaps. */

@@ -5,7 +5,7 @@ import type { Lease } from '../../../base/disk/succession.ts';
 import { IntegrityError } from '../../../base/errors.ts';
 import { maxOf } from '../../../base/lists.ts';
 import type { ByteRange } from '../../../base/random-access.ts';
-import { overlaps, type Step } from './plan.ts';
+import { rangesOverlap, type InPlaceStep } from './plan.ts';
 
 export type StepFiles = {
   /** Path of the ISO. */
@@ -21,7 +21,7 @@ export type StepFiles = {
 };
 
 export type RunOptions = {
-  readonly steps: readonly Step[];
+  readonly steps: readonly InPlaceStep[];
   /** Number of steps that are on the disk. */
   readonly done: number;
   /** First bytes of a half-changed ISO. */
@@ -87,7 +87,7 @@ function createLog(
     needsFlush: (target) =>
       sources.length >= MOST_STEPS ||
       bytes >= MOST_BYTES ||
-      sources.some((source) => source.file === target.file && overlaps(source, target)),
+      sources.some((source) => source.file === target.file && rangesOverlap(source, target)),
     async flush(done) {
       await explaining(path, () => iso.datasync());
       await aside.datasync();
@@ -102,26 +102,26 @@ function createLog(
   };
 }
 
-function targetOf(step: Step, { iso, aside }: StepFiles): Place | undefined {
+function targetOf(step: InPlaceStep, { iso, aside }: StepFiles): Place | undefined {
   if (step.kind === 'ready') return undefined;
   const { size } = step;
   if (step.kind === 'save') return { file: aside, offset: step.slot, size };
   return { file: iso, offset: step.offset, size };
 }
 
-function sourceOf(step: Step, { iso, aside, delta, patched }: StepFiles): Place | undefined {
+function sourceOf(step: InPlaceStep, { iso, aside, delta, patched }: StepFiles): Place | undefined {
   if (step.kind === 'save') return { file: iso, offset: step.offset, size: step.size };
   if (step.kind !== 'write' || step.from.kind === 'zeros') return undefined;
   const { kind, offset } = step.from;
   return { file: { old: iso, slot: aside, delta, patched }[kind], offset, size: step.size };
 }
 
-const sizeOfStep = (step: Step): number => (step.kind === 'ready' ? 0 : step.size);
+const sizeOfStep = (step: InPlaceStep): number => (step.kind === 'ready' ? 0 : step.size);
 
 type StepSource = { readonly source: Place | undefined; readonly marker: Uint8Array };
 
 async function readStep(
-  step: Step,
+  step: InPlaceStep,
   buffer: Buffer,
   { source, marker }: StepSource,
 ): Promise<Buffer> {

@@ -4,7 +4,7 @@ import type { IndexExtent } from '../../media-index.ts';
 import { useImage } from '../../open.ts';
 import { verifyExtents } from '../../verify-extents.ts';
 import type { DeltaExtent } from '../file.ts';
-import { LARGEST_MOVE, type NewIso, type Step } from './plan.ts';
+import { LARGEST_MOVE, type NewIso, type InPlaceStep } from './plan.ts';
 
 /* The verification of bytes before they overwrite the only copy of an ISO. */
 
@@ -48,7 +48,7 @@ export async function requireVerified(
  */
 export async function requireCarried(
   carried: NewIso['carried'],
-  steps: readonly Step[],
+  steps: readonly InPlaceStep[],
   { signal, ...paths }: { readonly signal: AbortSignal } & Record<'delta' | 'patched', string>,
 ): Promise<void> {
   const read = new Set<string>();

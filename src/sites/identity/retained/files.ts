@@ -10,7 +10,7 @@ import {
   SIGNERS,
   type SignerName,
   SIGNER_NAMES,
-  type KeyPair,
+  type SiteKeyPair,
   type SiteIdentity,
 } from '../identity.ts';
 
@@ -19,7 +19,7 @@ import {
  * passwords.
  */
 
-type Signer = KeyPair & { readonly commonName: string };
+type Signer = SiteKeyPair & { readonly commonName: string };
 export type RetainedSigners = Partial<Record<SignerName, Signer>>;
 
 /** A manifest has the pull secret and the network of a site; all other files are smaller. */
@@ -52,7 +52,7 @@ export const incomplete = (message: string, hint = GIVE_ALL): ConfigError =>
   new ConfigError('retained.incomplete', message, { hint });
 
 /** The error for two parts of different runs. */
-export const mismatch = (message: string): ConfigError =>
+export const retainedMismatch = (message: string): ConfigError =>
   new ConfigError('retained.mismatch', message, {
     hint: 'give only files of one cluster and one run',
   });
@@ -120,7 +120,7 @@ export function readSignerName(
   name: SignerName,
   shownAs: string,
 ): string {
-  if (!certificate.ca) throw mismatch(`${shownAs} is not a CA, but must sign certificates`);
+  if (!certificate.ca) throw retainedMismatch(`${shownAs} is not a CA, but must sign certificates`);
   const [, ingress] = /^CN=(ingress-operator@[0-9]+)$/.exec(certificate.subject) ?? [];
   const { organizationalUnit, commonName } = SIGNERS[name].subject(0);
   const isIngress = name === 'ingress';
@@ -279,7 +279,7 @@ async function readSigner(dir: string, name: SignerName): Promise<Signer | undef
   const shownAs = join(dir, `${path}.crt`);
   const certificate = parseRetainedCertificate(certificateText, shownAs);
   if (!isSameKey(privateKey, certificate)) {
-    throw mismatch(`${shownAs} is not the certificate of ${path}.key`);
+    throw retainedMismatch(`${shownAs} is not the certificate of ${path}.key`);
   }
   const commonName = readSignerName(certificate, name, shownAs);
   return { privateKey, certificate: certificate.toString(), commonName };

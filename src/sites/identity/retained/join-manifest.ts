@@ -5,7 +5,7 @@ import {
   HASH_FILE,
   incomplete,
   isSameKey,
-  mismatch,
+  retainedMismatch,
   parseRetainedCertificate,
   parseRetainedKey,
   type RetainedSigners,
@@ -29,7 +29,7 @@ export function joinManifest(
   refuseOtherName(manifest, found);
   const { tlsPassword } = found;
   if (tlsPassword && tlsPassword.bcrypt !== passwordHash) {
-    throw mismatch(`${manifest.shownAs} has a different hash than ${HASH_FILE}`);
+    throw retainedMismatch(`${manifest.shownAs} has a different hash than ${HASH_FILE}`);
   }
   return {
     clusterName,
@@ -52,7 +52,7 @@ function readKeys({ keys, shownAs }: RetainedManifest, { signers }: InTls): Reco
   for (const [name, key] of found) {
     const signer = signers[name];
     if (signer && !isSameKey(key, signer.privateKey)) {
-      throw mismatch(`${shownAs} has a different key than tls/${SIGNERS[name].file}.key`);
+      throw retainedMismatch(`${shownAs} has a different key than tls/${SIGNERS[name].file}.key`);
     }
   }
   return Object.fromEntries(found.filter(([name]) => !signers[name]));
@@ -64,7 +64,7 @@ function refuseOtherAdmin(manifest: RetainedManifest, { signers }: InTls): void 
   const found = parseRetainedCertificate(manifest.adminCertificate, shownAs).toString();
   const { adminKubeconfig } = signers;
   if (!adminKubeconfig || found === adminKubeconfig.certificate) return;
-  throw mismatch(`${shownAs} differs from tls/${SIGNERS.adminKubeconfig.file}.crt`);
+  throw retainedMismatch(`${shownAs} differs from tls/${SIGNERS.adminKubeconfig.file}.crt`);
 }
 
 function refuseOtherName(

@@ -4,7 +4,7 @@ import { ConfigError } from '../../../base/errors.ts';
 import { isObject } from '../../../base/lists.ts';
 import { parse, findYamlExcess } from '../../../shape/parse-text.ts';
 import {
-  type KeyPair,
+  type SiteKeyPair,
   findServer,
   INGRESS_PREFIX,
   SIGNERS,
@@ -16,7 +16,7 @@ import {
   isSameKey,
   parseRetainedCertificate,
   parseRetainedKey,
-  mismatch,
+  retainedMismatch,
   incomplete,
   proveRetainedPassword,
   readSignerName,
@@ -30,7 +30,7 @@ export type RetainedKubeconfig = {
   readonly server: string;
   /** The authorities whose certificates the kubeconfig's reader trusts. */
   readonly authorities: readonly X509Certificate[];
-  readonly client: KeyPair;
+  readonly client: SiteKeyPair;
 };
 
 type Value = Readonly<Record<string, unknown>>;
@@ -112,7 +112,9 @@ export function parseRetainedKubeconfig(text: string, shownAs: string): Retained
     `${shownAs}: client certificate`,
   );
   if (!isSameKey(privateKey, certificate)) {
-    throw mismatch(`${shownAs} has a client certificate that does not belong to its client key`);
+    throw retainedMismatch(
+      `${shownAs} has a client certificate that does not belong to its client key`,
+    );
   }
   const bundle = decode(cluster, 'certificate-authority-data');
   return {
@@ -126,7 +128,7 @@ export function parseRetainedKubeconfig(text: string, shownAs: string): Retained
 }
 
 /** The name of a file in errors. */
-export const nameOf = ({ directory, path }: ShownFile): string => join(directory, path);
+export const nameRetained = ({ directory, path }: ShownFile): string => join(directory, path);
 
 /** Refuses a manifest without ids or names. @throws ConfigError `retained.incomplete` */
 export function refuseNameless(manifest: RetainedManifest): void {
@@ -182,14 +184,14 @@ type ServingName = keyof RetainedManifest['keys'];
 function joinSigner(
   name: ServingName,
   { manifest, kubeconfig }: IdentityParts,
-): { readonly pair: KeyPair; readonly commonName: string } {
+): { readonly pair: SiteKeyPair; readonly commonName: string } {
   const { file } = SIGNERS[name];
   const text = manifest.keys[name];
   if (text === '') throw incomplete(`${manifest.shownAs} has no private key of ${file}`);
   const privateKey = parseRetainedKey(text, `${manifest.shownAs}: key of ${file}`);
   const certificate = kubeconfig.authorities.find((one) => isSameKey(privateKey, one));
   if (!certificate) {
-    throw mismatch(
+    throw retainedMismatch(
       `${kubeconfig.shownAs} has no certificate for the key of ${file} in ${manifest.shownAs}`,
     );
   }
@@ -207,13 +209,17 @@ function joinAdmin({ manifest, kubeconfig, adminKey }: IdentityParts): Certified
   readSignerName(signer, 'adminKubeconfig', shownAs);
   const client = new X509Certificate(kubeconfig.client.certificate);
   if (!client.checkIssued(signer) || !client.verify(signer.publicKey)) {
-    throw mismatch(`${shownAs} did not sign the client certificate of ${kubeconfig.shownAs}`);
+    throw retainedMismatch(
+      `${shownAs} did not sign the client certificate of ${kubeconfig.shownAs}`,
+    );
   }
   const certificate = signer.toString();
   if (!adminKey) return { certificate };
-  const privateKey = parseRetainedKey(adminKey.text, nameOf(adminKey));
+  const privateKey = parseRetainedKey(adminKey.text, nameRetained(adminKey));
   if (isSameKey(privateKey, signer)) return { certificate, privateKey };
-  throw mismatch(`${shownAs} is not the certificate of the key in ${nameOf(adminKey)}`);
+  throw retainedMismatch(
+    `${shownAs} is not the certificate of the key in ${nameRetained(adminKey)}`,
+  );
 }
 
 async function provePassword({
@@ -222,6 +228,9 @@ async function provePassword({
 }: IdentityParts): Promise<SiteIdentity['password']> {
   const { passwordHash: bcrypt, shownAs: hash } = manifest;
   const text = password?.text ?? '';
-  await proveRetainedPassword({ bcrypt, text }, { hash, text: password ? nameOf(password) : '' });
+  await proveRetainedPassword(
+    { bcrypt, text },
+    { hash, text: password ? nameRetained(password) : '' },
+  );
   return { text, bcrypt };
 }

@@ -13,14 +13,19 @@ import {
 } from './documents.ts';
 import {
   incomplete,
-  mismatch,
+  retainedMismatch,
   readRetainedText,
   readSigners,
   readTlsPassword,
   refuseMissing,
   type RetainedSigners,
 } from './files.ts';
-import { joinIdentity, nameOf, parseRetainedKubeconfig, type RetainedKubeconfig } from './join.ts';
+import {
+  joinIdentity,
+  nameRetained,
+  parseRetainedKubeconfig,
+  type RetainedKubeconfig,
+} from './join.ts';
 import { joinManifest } from './join-manifest.ts';
 
 /*
@@ -198,15 +203,17 @@ function pickManifest(found: readonly (FoundText | undefined)[]): RetainedManife
 function refuseOther(first: RetainedManifest, other: RetainedManifest): void {
   const [a, b] = [first, other].map((one) => formatCanonicalJson({ ...one, shownAs: '' }));
   if (a !== b)
-    throw mismatch(`${first.shownAs} and ${other.shownAs} belong to different identities`);
+    throw retainedMismatch(`${first.shownAs} and ${other.shownAs} belong to different identities`);
 }
 
 function pickKubeconfig(found: readonly (FoundText | undefined)[]): RetainedKubeconfig | undefined {
   const [first, other] = found.flatMap((file) =>
-    file ? [parseRetainedKubeconfig(file.text, nameOf(file))] : [],
+    file ? [parseRetainedKubeconfig(file.text, nameRetained(file))] : [],
   );
   if (!first || !other || first.client.certificate === other.client.certificate) return first;
-  throw mismatch(`${first.shownAs} and ${other.shownAs} belong to different administrators`);
+  throw retainedMismatch(
+    `${first.shownAs} and ${other.shownAs} belong to different administrators`,
+  );
 }
 
 function pickAdminKey(directory: string, signers: RetainedSigners): FoundText | undefined {
