@@ -12,7 +12,7 @@ import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
-import type { Coverage, Readers } from './images/readers.ts';
+import type { DeliveryMemory, Readers } from './images/readers.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
@@ -30,7 +30,7 @@ export type Service = {
   readonly urlTokens: UrlTokens;
   readonly shortUrls: ShortUrls;
   readonly readers: Readers;
-  readonly coverage: Coverage;
+  readonly coverage: DeliveryMemory;
   /** Milliseconds that the URL of an image is valid, with authentication. */
   readonly urlLifetime: number;
   readonly releases: Releases;

@@ -11,7 +11,7 @@ import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
-import { createDelivered, createReaders } from './images/readers.ts';
+import { createDeliveryMemory, createReaders } from './images/readers.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
@@ -133,7 +133,7 @@ const createUrls = (key: ServiceKey, { ports = {}, urlLifetime, now }: UrlSettin
   urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime: urlLifetime, now }),
   shortUrls: createShortUrls(key.derive('short urls')),
   readers: createReaders(now),
-  coverage: createDelivered(),
+  coverage: createDeliveryMemory(),
   urlLifetime,
   ports,
 });

@@ -71,7 +71,7 @@ export const describeReaders = (readers: readonly Reader[]): readonly string[] =
       'whose URLs have ended: give it the new one',
   );
 
-export type Coverage = {
+export type DeliveryMemory = {
   /**
    * Notes bytes that were delivered.
    *
@@ -88,7 +88,7 @@ const MOST_SPANS = 65_536;
 const MOST_URLS = 1000;
 
 /** Creates a memory of delivered bytes, by key. */
-export function createDelivered(): Coverage {
+export function createDeliveryMemory(): DeliveryMemory {
   const all = new Map<string, Span[]>();
   return {
     add(key, { start, sent }, size) {
