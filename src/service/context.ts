@@ -17,7 +17,6 @@ import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
-import type { Ports } from './transport.ts';
 
 /**
  * Dependencies of every route: records, keys, releases and images. Requests of assisted-service's API come
@@ -52,6 +51,12 @@ export type Service = {
   readonly warn: (message: string) => void;
   /** Aborted when no new work may begin. */
   readonly ending: AbortSignal;
+};
+
+/** Ports that the service listens on; they are known once it does. */
+export type Ports = {
+  /** Port of the address without TLS, beside the one with TLS. */
+  http?: number;
 };
 
 export type Environment = {

@@ -9,7 +9,7 @@ import { createApp, type AnsweredRequest } from './app.ts';
 import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
-import type { App } from './context.ts';
+import type { App, Ports } from './context.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
 import { createDeliveryMemory, createReaders } from './images/readers.ts';
 import { createShortUrls } from './images/short-url.ts';
@@ -20,8 +20,6 @@ import { openFileState } from './state/files.ts';
 import { openPostgresState } from './state/postgres.ts';
 import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
-
-import type { Ports } from './transport.ts';
 
 /* Owns the start and the end of the service. */
 

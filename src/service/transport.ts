@@ -7,12 +7,6 @@ import { ApiFailure } from './openapi.ts';
  * controllers and machines that do not speak TLS, and nothing that a user signs in for.
  */
 
-/** Ports that the service listens on; they are known once it does. */
-export type Ports = {
-  /** Port of the address without TLS, beside the one with TLS. */
-  http?: number;
-};
-
 /** True for a request without TLS to a service that has it. */
 export const isPlain = ({ isTls }: Pick<Service, 'isTls'>, { env }: Exchange): boolean =>
   isTls && !(env.incoming.socket instanceof TLSSocket);
