@@ -1,5 +1,4 @@
 import { IntegrityError, formatSentence, type FileProblem } from '../base/errors.ts';
-import { append } from '../base/lists.ts';
 import { formatIgnition, IGNITION_VERSION, type IgnitionVersion, parseIgnition } from './config.ts';
 import { explainHeld } from './resource.ts';
 import type { Shape } from '../shape/shape.ts';
@@ -111,10 +110,14 @@ function checkNodes(config: IgnitionConfig): Finding[] {
   const seen = new Set<string>();
   return (['files', 'directories', 'links'] as const).flatMap((kind) =>
     (storage[kind] ?? []).flatMap((node, index) => {
-      const problems = checkNode(node, places);
-      if (seen.has(node.path)) problems.push(`path "${node.path}" appears more than once`);
+      const place = `$.storage.${kind}.${index}`;
+      const findings = checkNode(node, place, places);
+      if (seen.has(node.path)) {
+        const problem = `path "${node.path}" appears more than once`;
+        findings.push({ path: `${place}.path`, problem });
+      }
       seen.add(node.path);
-      return problems.map((problem) => ({ path: `$.storage.${kind}.${index}`, problem }));
+      return findings;
     }),
   );
 }
@@ -149,22 +152,32 @@ function findAbove(tree: Tree, path: string): string | undefined {
 
 type Places = Readonly<Record<'links' | 'files', Tree>>;
 
-function checkNode(node: Node & { readonly mode?: number }, places: Places): string[] {
-  const { path, mode, user, group } = node;
-  const problems: string[] = [];
+function checkNode(
+  { path, mode, user, group }: Node & { readonly mode?: number },
+  place: string,
+  places: Places,
+): Finding[] {
+  const at = (member: string, problems: readonly string[]): Finding[] =>
+    problems.map((problem) => ({ path: `${place}.${member}`, problem }));
   // The document may lack a member that the type requires: its presence was not checked.
-  if (!(path as string | undefined)) return ['path is missing'];
-  if (!path.startsWith('/')) problems.push(`path "${path}" is not absolute`);
-  else if (!isSimplified(path)) problems.push(`path "${path}" is not simplified`);
-  append(problems, checkParents(path, places));
-  if (mode !== undefined) append(problems, checkMode(mode));
-  for (const owner of [user, group]) {
-    if (owner?.id !== undefined && owner.name !== undefined) {
-      problems.push(`owner has both the id ${owner.id} and the name "${owner.name}"`);
-    }
-  }
-  return problems;
+  if (!(path as string | undefined)) return at('path', ['path is missing']);
+  return [
+    ...at('path', [...checkPath(path), ...checkParents(path, places)]),
+    ...at('mode', mode === undefined ? [] : checkMode(mode)),
+    ...at('user', checkOwner(user)),
+    ...at('group', checkOwner(group)),
+  ];
 }
+
+function checkPath(path: string): string[] {
+  if (!path.startsWith('/')) return [`path "${path}" is not absolute`];
+  return isSimplified(path) ? [] : [`path "${path}" is not simplified`];
+}
+
+const checkOwner = (owner: Node['user']): string[] =>
+  owner?.id === undefined || owner.name === undefined
+    ? []
+    : [`owner has both the id ${owner.id} and the name "${owner.name}"`];
 
 function checkParents(path: string, { links, files }: Places): string[] {
   const link = findAbove(links, path);

@@ -54,6 +54,7 @@ const lacking = (name: string, path: string): NetworkFinding => ({
   owner: name,
   problem: 'the MAC map has no entry for this interface',
   hint: `add its MAC address with the name "${name}"`,
+  isUnmapped: true,
 });
 
 function explainMac(mac: string, name: string): readonly NetworkFinding[] {

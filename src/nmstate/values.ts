@@ -37,6 +37,8 @@ export type NetworkFinding = {
   readonly hint?: string | undefined;
   /** True if the value may be secret, because its member is unknown. */
   readonly hidesValue?: boolean;
+  /** True if the owner is an interface that the MAC map lacks. */
+  readonly isUnmapped?: boolean;
 };
 
 /** Findings while a document is read. */

@@ -4,14 +4,17 @@ import { routePath } from 'hono/route';
 import { RegistryError } from '../base/errors.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
+import { addFixedRoutes } from './fixed.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
 import { addFormRoutes } from './forms/routes.ts';
-import { addHostUrlRoutes } from './images/host-urls.ts';
+import { addPresignedRoutes } from './images/presigned.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
-import { ApiFailure, formatFailure } from './openapi.ts';
+import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
+import { addHostUrlRoutes } from './images/host-urls.ts';
 import { addPlainRules } from './transport.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
+import { allowOrigins, checkAccept, checkMethod, readPath, refuseUnrouted } from './routing.ts';
 
 /* Owns the order of the routes, and the answers to their errors. */
 
@@ -28,7 +31,7 @@ export type AppOptions = {
 
 /** Creates every route of the service, without a listener. */
 export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
-  const app: App = new Hono<Environment>();
+  const app: App = new Hono<Environment>({ getPath: readPath });
   app.use(async (exchange, next) => {
     const started = performance.now();
     await next();
@@ -44,9 +47,12 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
       ...(error !== undefined && !(error instanceof ApiFailure) && { error }),
     });
   });
+  app.use(allowOrigins(service));
   app.use(async (exchange, next) => {
     for (const [name, value] of Object.entries(PRIVATE)) exchange.header(name, value);
     checkAsker(service, exchange);
+    checkAccept(exchange);
+    checkMethod(app, exchange);
     await next();
   });
   addPlainRules(app, service);
@@ -63,12 +69,12 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addFormRoutes(app, service);
   addDownloadRoutes(app, service);
   addHostUrlRoutes(app, service);
+  addPresignedRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);
+  addFixedRoutes(app, service);
   addPage(app);
-  app.notFound(() => {
-    throw new ApiFailure(404, 'path not found');
-  });
+  app.notFound((exchange) => refuseUnrouted(app, exchange));
   app.onError((error) => answerFailure(error));
   return app;
 }
@@ -97,7 +103,11 @@ export function answerFailure(error: Error): Response {
           : new ApiFailure(500, 'internal error');
   return Response.json(formatFailure(failure), {
     status: failure.status,
-    headers: { ...PRIVATE, ...HEADERS[failure.status] },
+    headers: {
+      ...PRIVATE,
+      ...HEADERS[failure.status],
+      ...(failure instanceof WrongMethod && { Allow: failure.allow }),
+    },
   });
 }
 

@@ -10,7 +10,9 @@ import {
   type Service,
 } from './context.ts';
 import { ApiFailure, notFound, requireUuid } from './openapi.ts';
+import { minorOf } from '../openshift/release/version.ts';
 import type { StoredRecord } from './state/state.ts';
+import { findMeant, newestOf } from './store/versions.ts';
 
 /* Owns the routes of clusters and of versions. */
 
@@ -27,27 +29,92 @@ type ClusterRecord = Omit<StoredRecord, 'body'> & { readonly body: ClusterBody }
 /** Cluster that holds the configuration of media; the service installs nothing itself. */
 export type Cluster = ClusterBody & { readonly id: string };
 
-/** Adds `v2RegisterDisconnectedCluster`, `v2GetCluster`, `v2ListClusters`, `V2DeregisterCluster`. */
+/**
+ * Adds `v2RegisterDisconnectedCluster`, `v2GetCluster`, `v2ListClusters`, `V2DeregisterCluster`,
+ * `v2GetClusterDefaultConfig`, and the refusals of `v2RegisterCluster` and `v2UpdateCluster`.
+ */
 export function addClusterRoutes(app: App, service: Service): void {
   const clusters = `${BASE_PATH}/v2/clusters`;
   app.post(`${clusters}/disconnected`, (exchange) => createCluster(service, exchange));
-  app.get(clusters, async (exchange) => {
-    const { tenant } = await identify(service, exchange);
-    const records = await service.state.list('clusters', tenant);
-    return exchange.json(records.map((record) => formatCluster(record as ClusterRecord)));
+  app.post(clusters, async (exchange) => {
+    await identify(service, exchange);
+    throw new ApiFailure(
+      400,
+      'this service installs nothing itself: POST to /v2/clusters/disconnected',
+    );
+  });
+  app.get(clusters, (exchange) => listClusters(service, exchange));
+  app.get(`${clusters}/default-config`, async (exchange) => {
+    await identify(service, exchange);
+    return exchange.json(DEFAULT_CONFIG);
   });
   app.get(`${clusters}/:cluster_id`, async (exchange) => {
-    const identity = await identify(service, exchange);
-    const id = requireUuid(exchange.req.param('cluster_id'), 'cluster_id');
-    return exchange.json(formatCluster(await findRecord(service, id, identity)));
+    const record = await findAsked(service, exchange);
+    return exchange.json(formatCluster(record));
+  });
+  app.patch(`${clusters}/:cluster_id`, async (exchange) => {
+    const record = await findAsked(service, exchange);
+    throw new ApiFailure(
+      409,
+      `Cluster ${record.id} is in unmonitored state, cluster can be updated only in one of ` +
+        '[insufficient ready pending-for-input adding-hosts]',
+    );
   });
   app.delete(`${clusters}/:cluster_id`, async (exchange) => {
-    const identity = await identify(service, exchange);
-    const id = requireUuid(exchange.req.param('cluster_id'), 'cluster_id');
-    await findRecord(service, id, identity);
-    await service.state.remove('clusters', id);
+    const record = await findAsked(service, exchange, 'Failed to get cluster');
+    await service.state.remove('clusters', record.id);
     return exchange.body(null, 204);
   });
+}
+
+/** Defaults of OpenShift, as the form of a client shows them. */
+const DEFAULT_CONFIG = {
+  cluster_network_cidr: '10.128.0.0/14',
+  cluster_network_host_prefix: 23,
+  cluster_networks_ipv4: [{ cidr: '10.128.0.0/14', host_prefix: 23 }],
+  cluster_networks_dualstack: [
+    { cidr: '10.128.0.0/14', host_prefix: 23 },
+    { cidr: 'fd01::/48', host_prefix: 64 },
+  ],
+  service_network_cidr: '172.30.0.0/16',
+  service_networks_ipv4: [{ cidr: '172.30.0.0/16' }],
+  service_networks_dualstack: [{ cidr: '172.30.0.0/16' }, { cidr: 'fd02::/112' }],
+  ntp_source: '',
+  forbidden_hostnames: [
+    'localhost',
+    'localhost.localdomain',
+    'localhost4',
+    'localhost4.localdomain4',
+    'localhost6',
+    'localhost6.localdomain6',
+  ],
+};
+
+async function listClusters(service: Service, exchange: Exchange): Promise<Response> {
+  const { tenant } = await identify(service, exchange);
+  const installed = exchange.req.query('openshift_cluster_id');
+  if (installed !== undefined) {
+    requireUuid(installed, 'openshift_cluster_id', 'query');
+    return exchange.json([]); // the service hears of no installed cluster
+  }
+  const records = await service.state.list('clusters', tenant);
+  return exchange.json(records.map((record) => formatCluster(record as ClusterRecord)));
+}
+
+/** Finds the cluster that a request names. @param failed the words before the id in a refusal */
+async function findAsked(
+  service: Service,
+  exchange: Exchange,
+  failed?: string,
+): Promise<ClusterRecord> {
+  const identity = await identify(service, exchange);
+  const id = requireUuid(exchange.req.param('cluster_id') ?? '', 'cluster_id');
+  try {
+    return await findRecord(service, id, identity);
+  } catch (error) {
+    if (failed === undefined || !(error instanceof ApiFailure)) throw error;
+    throw new ApiFailure(error.status, `${failed} ${id}: ${error.message}`);
+  }
 }
 
 /** Finds a cluster of the tenant. @throws ApiFailure 404 */
@@ -60,26 +127,22 @@ export async function findCluster(
   return { ...record.body, id };
 }
 
-/** Adds `v2ListSupportedOpenshiftVersions`, and the list of offline releases that the wizard requests. */
+/** Adds `v2ListSupportedOpenshiftVersions`: what the store has. */
 export function addVersionRoutes(app: App, service: Service): void {
-  for (const name of ['openshift-versions', 'offline-openshift-versions']) {
-    app.get(`${BASE_PATH}/v2/${name}`, async (exchange) => {
-      await identify(service, exchange);
-      const asked = exchange.req.query('version') ?? '';
-      return exchange.json(await listVersions(service, asked));
-    });
-  }
+  app.get(`${BASE_PATH}/v2/openshift-versions`, async (exchange) => {
+    await identify(service, exchange);
+    return exchange.json(await listVersions(service, exchange.req.query()));
+  });
 }
 
 async function createCluster(service: Service, exchange: Exchange): Promise<Response> {
   const { user, tenant } = await identify(service, exchange);
-  const { name, openshift_version } = await readBody<Pick<Cluster, 'name' | 'openshift_version'>>(
-    service,
-    exchange,
-    'disconnected-cluster-create-params',
-  );
-  if (name === '') throw new ApiFailure(400, 'cluster name is required');
-  if (openshift_version === '') throw new ApiFailure(400, 'OpenShift version is required');
+  const { name, openshift_version: asked } = await readBody<
+    Pick<Cluster, 'name' | 'openshift_version'>
+  >(service, exchange, 'disconnected-cluster-create-params');
+  if (asked === '') throw new ApiFailure(400, 'OpenShift version is required');
+  // A version that the store does not have is refused when an InfraEnv asks for its medium.
+  const openshift_version = findMeant(await service.releases.list(), asked) ?? asked;
   const created_at = toTime(service.now());
   const body = { name, openshift_version, user_name: user, created_at };
   const record = { id: randomUUID(), tenant, revision: 1, body };
@@ -99,37 +162,51 @@ const formatCluster = ({ id, tenant, body }: ClusterRecord): object => ({
   org_id: tenant.replace(/^org /, ''),
   created_at: body.created_at,
   updated_at: body.created_at,
+  status_updated_at: body.created_at,
   hosts: [],
+  // Models of clients require it; the images are those of InfraEnvs.
+  image_info: {},
 });
 
-async function findRecord(
+/** Finds the record of a cluster of the tenant. @throws ApiFailure 404 */
+export async function findRecord(
   service: Pick<Service, 'state'>,
   id: string,
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<ClusterRecord> {
   const record = await service.state.read('clusters', id);
-  if (record?.tenant !== tenant) throw notFound('cluster', id);
+  if (record?.tenant !== tenant) throw notFound();
   return record as ClusterRecord;
 }
 
-async function listVersions({ releases }: Service, start: string): Promise<object> {
+type VersionQuery = { readonly version?: string; readonly only_latest?: string };
+
+async function listVersions(
+  { releases }: Service,
+  { version: start = '', only_latest: only }: VersionQuery,
+): Promise<object> {
   const versions = new Map<string, string[]>();
   for (const { version, architecture } of await releases.list()) {
     if (!version.startsWith(start)) continue;
     versions.set(version, [...(versions.get(version) ?? []), architecture]);
   }
-  const [newest] = [...versions.keys()].sort(byNumbers).reverse();
+  const all = [...versions.keys()];
+  const newest = newestOf(all);
   return Object.fromEntries(
-    [...versions].map(([version, architectures]) => [
-      version,
-      {
-        display_name: version,
-        support_level: 'production',
-        cpu_architectures: [...new Set(architectures)],
-        default: version === newest,
-      },
-    ]),
+    [...versions]
+      .filter(
+        ([version]) => only !== 'true' || version === newestOf(all.filter(isOfMinor(version))),
+      )
+      .map(([version, architectures]) => [
+        version,
+        {
+          display_name: version,
+          support_level: 'production',
+          cpu_architectures: [...new Set(architectures)],
+          default: version === newest,
+        },
+      ]),
   );
 }
 
-const byNumbers = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });
+const isOfMinor = (version: string) => (each: string) => minorOf(each) === minorOf(version);

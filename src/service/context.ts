@@ -1,5 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 import { isErrno } from '../base/errors.ts';
 import { readCoding } from '../base/http/content-coding.ts';
@@ -8,7 +9,6 @@ import { waitFor } from '../base/wait.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
-import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
@@ -44,6 +44,8 @@ export type Service = {
   readonly ports: Readonly<Ports>;
   /** True if only this machine can connect, and only by its own names. */
   readonly isLocal: boolean;
+  /** Origins whose pages may use the API. */
+  readonly corsOrigins: readonly string[];
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
@@ -78,26 +80,34 @@ export async function identify(service: Service, exchange: Exchange): Promise<Id
   return identity;
 }
 
-/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422, 429, 503 */
+/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 429, 503 */
 export async function readBody<Body>(
   service: Service,
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
-  const [type = ''] = (exchange.req.header('content-type') ?? '').split(';');
+  if (!hasBody(exchange)) return service.openApi.read(schema, Buffer.of()) as Body;
+  const [given = ''] = (exchange.req.header('content-type') ?? '').split(';');
+  const type = given.trim() === '' ? 'application/octet-stream' : given.trim();
   // A form on another site can send other content types without a preflight request.
-  if (type.trim().toLowerCase() !== 'application/json') {
-    throw new ApiFailure(415, 'the body must be application/json');
+  if (type.toLowerCase() !== 'application/json') {
+    throw new ApiFailure(
+      400,
+      `unsupported media type ${JSON.stringify(toPrintable(type).slice(0, LONGEST_TYPE))}, only [application/json] are allowed`,
+    );
   }
   const coding = readCoding(exchange.req.header('content-encoding'));
-  if (coding !== '')
-    throw new ApiFailure(415, `the body must not have the content coding ${coding}`);
-  const bytes = await readBytes(service, exchange);
-  const read = readJsonText(bytes, TYPED_JSON);
-  if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);
-  addWarnings(service, exchange, service.openApi.check(schema, read.value));
-  return read.value as Body;
+  if (coding !== '') {
+    throw new ApiFailure(400, `the body must not have the content coding ${coding}`);
+  }
+  return service.openApi.read(schema, await readBytes(service, exchange)) as Body;
 }
+
+const LONGEST_TYPE = 100;
+
+/** True if a request has a body (RFC 9112 6.3). */
+const hasBody = ({ req }: Exchange): boolean =>
+  req.header('transfer-encoding') !== undefined || Number(req.header('content-length') ?? 0) > 0;
 
 /** Most warnings of one answer: clients limit the size of its head. */
 const MOST_WARNINGS = 10;
@@ -133,7 +143,7 @@ const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
  * @throws ApiFailure 400, 403, 421
  */
 export function checkAsker(
-  { publicUrl, isLocal }: Pick<Service, 'publicUrl' | 'isLocal'>,
+  { publicUrl, isLocal, corsOrigins }: Pick<Service, 'publicUrl' | 'isLocal' | 'corsOrigins'>,
   { req, env }: Exchange,
 ): void {
   const { headersDistinct, headers } = env.incoming;
@@ -146,12 +156,12 @@ export function checkAsker(
       'this host name is not served here: use localhost, or set --public-url',
     );
   }
-  if (READS.includes(req.method)) return;
-  const { 'sec-fetch-site': site, host = '', origin } = headers;
-  const isAsked = [`//${host}`, publicUrl].some((url) => isSameHost(origin, url));
-  if (isForeign({ site, origin, isAsked })) {
-    throw new ApiFailure(403, 'pages of other origins cannot make changes here: see --public-url');
-  }
+  if (READS.includes(req.method) || corsOrigins.includes(headers.origin ?? '')) return;
+  if (!isForeign(headers, publicUrl)) return;
+  throw new ApiFailure(
+    403,
+    'pages of other origins cannot make changes here: see --public-url and --cors-origin',
+  );
 }
 
 /** Largest body in bytes: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
@@ -207,18 +217,16 @@ async function readBytes(
   return Buffer.concat(chunks, size);
 }
 
-type Sender = {
-  readonly site: string | string[] | undefined;
-  readonly origin: string | undefined;
-  readonly isAsked: boolean;
-};
-
 /**
  * True if a request comes from a foreign page. No page can set these headers; behind a proxy, the host may
  * differ from the one that the browser requested.
  */
-function isForeign({ site, origin, isAsked }: Sender): boolean {
+function isForeign(
+  { 'sec-fetch-site': site, host = '', origin }: IncomingHttpHeaders,
+  publicUrl: string | undefined,
+): boolean {
   if (site === 'same-origin' || site === 'none') return false;
+  const isAsked = [`//${host}`, publicUrl].some((url) => isSameHost(origin, url));
   return site === 'cross-site' || (origin !== undefined && !isAsked);
 }
 

@@ -38,6 +38,8 @@ export type ServiceSettings = BudgetSettings & {
    * host of `publicUrl`.
    */
   readonly isLocal?: boolean;
+  /** Origins whose pages may use the API, as browsers send them. */
+  readonly corsOrigins?: readonly string[];
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries?: readonly string[];
   /** Milliseconds that the URL of an image is valid, with authentication. */
@@ -74,10 +76,8 @@ export async function openService(
     auth: createAuth(auth, host),
     ...createUrls(key, settings),
     openApi: readOpenApi(),
-    ...withoutUndefined({ publicUrl: settings.publicUrl }),
+    ...readRules(settings),
     isTls,
-    isLocal: settings.isLocal ?? false,
-    requiredRegistries: settings.requiredRegistries ?? [],
     now,
     warn,
     ending: settings.ending,
@@ -124,6 +124,19 @@ export async function openService(
     },
   };
 }
+
+/** Rules for requests, with their defaults. */
+const readRules = ({
+  publicUrl,
+  isLocal = false,
+  corsOrigins = [],
+  requiredRegistries = [],
+}: ServiceSettings) => ({
+  ...withoutUndefined({ publicUrl }),
+  isLocal,
+  corsOrigins,
+  requiredRegistries,
+});
 
 type UrlSettings = Pick<ServiceSettings, 'ports' | 'urlLifetime' | 'now'>;
 

@@ -33,7 +33,7 @@ export class Refusal extends Error {
 
 /** @returns {Promise<Record<string, Version>>} */
 export const listVersions = async () =>
-  /** @type {Record<string, Version>} */ (await call('GET', 'offline-openshift-versions'));
+  /** @type {Record<string, Version>} */ (await call('GET', 'openshift-versions'));
 
 /** @returns {Promise<Cluster[]>} */
 export const listClusters = async () => /** @type {Cluster[]} */ (await call('GET', 'clusters'));

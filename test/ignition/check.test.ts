@@ -29,7 +29,7 @@ describe('checkIgnition', () => {
     const config = parse({ storage: { files: [{ path: 'a', mode: 1023 }] } });
     const found = [...checkIgnition(config, 'a.ign'), ...findIgnitionWarnings(config, 'a.ign')];
     expect(found.map(formatProblem)).toEqual([
-      'a.ign: $.storage.files.0: path "a" is not absolute',
+      'a.ign: $.storage.files.0.path: path "a" is not absolute',
       'a.ign: $.storage.files.0.mode: warning: mode 1023 sets setuid, setgid or sticky: was it meant to be octal?',
     ]);
     expect(found.map(({ severity, code, file }) => [severity, code, file])).toEqual([
@@ -45,13 +45,13 @@ describe('checkIgnition', () => {
     ['/etc/a/', 'path "/etc/a/" is not simplified'],
     ['/etc/./a', 'path "/etc/./a" is not simplified'],
   ])('refuses the path %s', (path, problem) => {
-    expect(files({ path })).toEqual([`$.storage.files.0: ${problem}`]);
+    expect(files({ path })).toEqual([`$.storage.files.0.path: ${problem}`]);
   });
 
   it('refuses a path that appears twice, as a file, directory or link', () => {
     const storage = { files: [{ path: '/a' }], directories: [{ path: '/a' }] };
     expect(check({ storage })).toEqual([
-      '$.storage.directories.0: path "/a" appears more than once',
+      '$.storage.directories.0.path: path "/a" appears more than once',
     ]);
   });
 
@@ -61,26 +61,26 @@ describe('checkIgnition', () => {
     const storage = { files: entries, links: [{ path: deep.slice(0, -2), target: '/x' }] };
     expect(check({ storage })).toHaveLength(2000);
     expect(check({ storage: { files: [{ path: '' }, { path: '/a' }] } })).toEqual([
-      '$.storage.files.0: path is missing',
+      '$.storage.files.0.path: path is missing',
     ]);
   });
 
   it('refuses a file below a link of the same configuration', () => {
     const storage = { files: [{ path: '/a/b/c' }], links: [{ path: '/a/b', target: '/x' }] };
     expect(check({ storage })).toEqual([
-      '$.storage.files.0: path "/a/b/c" passes through the link "/a/b"',
+      '$.storage.files.0.path: path "/a/b/c" passes through the link "/a/b"',
     ]);
   });
 
   it('refuses a path below another file', () => {
     expect(files({ path: '/a/b' }, { path: '/a/b/c' })).toEqual([
-      '$.storage.files.1: path "/a/b/c" is below the file "/a/b"',
+      '$.storage.files.1.path: path "/a/b/c" is below the file "/a/b"',
     ]);
   });
 
   it('refuses modes that were octal digits in decimal', () => {
     expect(files({ path: '/a', mode: 644 }, { path: '/b', mode: 4096 })).toEqual([
-      '$.storage.files.1: mode 4096 is not between 0 and 4095',
+      '$.storage.files.1.mode: mode 4096 is not between 0 and 4095',
       '$.storage.files.0.mode: mode 644 sets setuid, setgid or sticky: was it meant to be octal?',
     ]);
   });

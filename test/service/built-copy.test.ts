@@ -33,7 +33,7 @@ describe.skipIf(!requireTool('genisoimage'))(
     });
 
     const create = async (type: string): Promise<string> => {
-      const cluster = { name: 'edge', openshift_version: '4.21.3', pull_secret: PULL_SECRET };
+      const cluster = { name: 'edge', openshift_version: '4.21.3' };
       const { body } = await service.call('POST', `${API}/v2/clusters/disconnected`, {
         body: cluster,
       });

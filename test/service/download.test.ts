@@ -179,22 +179,58 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     expect(next).not.toContain(etag);
   });
 
-  it('is answered with 404 if it is unbound or its cluster was removed, and with 500 if no release fits', async () => {
-    const unbound = await create({ cluster_id: null });
-    const files = (id = ''): string =>
-      `${API}/v2/infra-envs/${id}/downloads/files?file_name=discovery.ign`;
-    expect((await service.call('GET', files(unbound['id']))).status).toBe(404);
-    const { id = '', cluster_id = '', download_url: url = '' } = await create();
-    expect((await service.call('GET', files(id))).status).toBe(200);
+  it('stays when its cluster is removed, needs none, and is of the newest release of a minor version', async () => {
+    const unbound = await create({ cluster_id: null, openshift_version: '4.21' });
+    expect(unbound).toMatchObject({ openshift_version: VERSION });
+    expect(await statusOf(await urlOf(unbound['id']), '-I')).toBe('200');
+    const newest = await create({ cluster_id: null });
+    expect(newest).toMatchObject({ openshift_version: VERSION });
+    const { id = '', cluster_id = '', download_url: url = '' } = await create({}, '4.21');
+    const cluster = await service.call('GET', `${API}/v2/clusters/${cluster_id}`);
+    expect(cluster.body).toMatchObject({ openshift_version: VERSION });
     await service.call('DELETE', `${API}/v2/clusters/${cluster_id}`);
-    expect((await service.call('GET', files(id))).status).toBe(404);
-    expect(await statusOf(url)).toBe('404');
-    const none = await create({}, '4.21');
-    const refused = await service.call('GET', files(none['id']));
-    expect(refused.status).toBe(500);
-    expect(refused.body['reason']).toMatch(
-      /^failed to get installer release: failed to get release image for version 4.21: /,
-    );
+    expect(await statusOf(url, '-I')).toBe('200');
+    const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=discovery.ign`;
+    expect((await service.call('GET', files)).status).toBe(200);
+  });
+
+  it.each([
+    [
+      'version 4.20.9',
+      { openshift_version: '4.20.9' },
+      'version (4.20.9) and CPU architecture (x86_64)',
+    ],
+    ['version 4.2', { openshift_version: '4.2' }, 'version (4.2) and CPU architecture (x86_64)'],
+    ['architecture aarch64', { cpu_architecture: 'aarch64' }, 'CPU architecture (arm64)'],
+  ])('is refused if the store has no ISO of %s', async (_, more, missing) => {
+    const refused = await create(more);
+    expect(refused['reason']).toMatch(/^No OS image for Openshift version 4\.2/);
+    expect(refused['reason']).toContain(`${missing} isn't specified in OS images list`);
+  });
+
+  it('is refused when it is asked for if the medium cannot carry the values, and the record is unchanged', async () => {
+    const value = `a=${'x'.repeat(2000)}`;
+    const kernel_arguments = [{ operation: 'append', value }];
+    const refusal =
+      /^failed to generate image: kernel arguments take \d+ bytes, but their area has/;
+    expect(await create({ kernel_arguments })).toMatchObject({
+      code: '400',
+      reason: expect.stringMatching(refusal) as string,
+    });
+    const { id = '', download_url: url = '' } = await create();
+    const path = `${API}/v2/infra-envs/${id}`;
+    const changed = await service.call('PATCH', path, { body: { kernel_arguments } });
+    expect([changed.status, changed.body['reason']]).toEqual([400, expect.stringMatching(refusal)]);
+    expect((await service.call('GET', path)).body).not.toHaveProperty('kernel_arguments');
+    expect(await statusOf(url, '-I')).toBe('200');
+  });
+
+  it('has a new URL after its key is made again', async () => {
+    const { id = '', download_url: url = '' } = await create();
+    const path = `${API}/v2/infra-envs/${id}/regenerate-signing-key`;
+    expect((await service.call('POST', path)).status).toBe(204);
+    expect(await statusOf(url, '-I')).toBe('410');
+    expect(await statusOf(await urlOf(id), '-I')).toBe('200');
   });
 
   it('answers malformed requests as assisted-service and assisted-image-service do', async () => {
@@ -206,7 +242,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     };
     expect(await ask(`${infraEnv}/downloads/files?file_name=../x`)).toEqual([
       400,
-      'unknown file type for download: ../x',
+      'file_name in query should be one of [discovery.ign ipxe-script static-network-config]',
     ]);
     expect(
       await ask(`${infraEnv}/downloads/files?file_name=discovery.ign&ipxe_script_type=a`),
@@ -219,7 +255,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     ]);
     expect(await ask(`${infraEnv}/hosts`, 'POST')).toEqual([
       400,
-      'Cannot register a host to an InfraEnv with disconnected-iso type',
+      'newHostParams in body is required',
     ]);
     expect(await ask(`/images/${id}`)).toEqual([400, "'version' parameter required"]);
     expect(await ask(`/images/${id}?version=4`)).toEqual([400, "'type' parameter required"]);
@@ -273,7 +309,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
   });
 
   it('is served from a listed release, and writes nothing but overlays', async () => {
-    const { body } = await service.call('GET', `${API}/v2/offline-openshift-versions`);
+    const { body } = await service.call('GET', `${API}/v2/openshift-versions`);
     expect(body).toMatchObject({
       [VERSION]: { display_name: VERSION, cpu_architectures: ['x86_64'] },
     });

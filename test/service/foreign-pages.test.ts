@@ -45,10 +45,10 @@ async function ask(
 
 describe('a change that a page of another site makes a browser request', () => {
   it.each([
-    [415, { 'Content-Type': 'text/plain' }],
-    [415, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }],
-    [415, { 'Content-Type': 'text/plain; application/json' }],
-    [415, {}],
+    [400, { 'Content-Type': 'text/plain' }],
+    [400, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }],
+    [400, { 'Content-Type': 'text/plain; application/json' }],
+    [400, {}],
     [201, { 'Content-Type': 'Application/JSON ; charset=utf-8' }],
     [403, { ...JSON_TYPE, 'Sec-Fetch-Site': 'cross-site' }],
     [403, { ...JSON_TYPE, 'Sec-Fetch-Site': 'same-site', 'Origin': 'http://localhost:1' }],

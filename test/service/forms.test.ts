@@ -15,12 +15,15 @@ describe('a value of an InfraEnv', () => {
   it.each([
     ['a,,b', 'an entry is empty'],
     ['a,', 'an entry is empty'],
-    ['0.0.0.0', '0.0.0.0'],
-    ['ntp.example.com,224.0.0.1', '224.0.0.1'],
-    ['10.1.0.', '10.1.0.'],
+    ['0.0.0.0', '"0.0.0.0" is the address of no host'],
+    ['ntp.example.com,224.0.0.1', '"224.0.0.1" is the address of no host'],
+    ['10.1.0.', '"10.1.0." is neither a name nor an address'],
   ])('is refused if the time servers are %s', async (additional_ntp_sources, wrong) => {
     const { status, body } = await create({ additional_ntp_sources });
-    expect([status, body['reason']]).toEqual([400, `Invalid NTP source: ${wrong}`]);
+    expect([status, body['reason']]).toEqual([
+      400,
+      `Invalid NTP source: ${additional_ntp_sources}: ${wrong}`,
+    ]);
   });
 
   it('may have blanks between time servers', async () => {
@@ -54,20 +57,53 @@ describe('a value of an InfraEnv', () => {
     expect((await create({ cpu_architecture })).body['cpu_architecture']).toBe(name);
   });
 
-  it('is named in a warning with a guess, and in the log, if no member has its name', async () => {
-    const { status, headers } = await create({
-      ssh_authorised_key: 'hunter2secret',
-      proxy: { https_proxy: null, colour: 'red' },
-    });
-    const told = [
-      'ssh_authorised_key is not known and is ignored; did you mean "ssh_authorized_key"?',
-      'proxy.colour is not known and is ignored',
-    ];
-    expect([status, headers.get('warning')]).toEqual([
-      201,
-      told.map((text) => `299 - "${text.replaceAll('"', String.raw`\"`)}"`).join(', '),
+  it.each([
+    [
+      { ssh_authorised_key: 'hunter2secret' },
+      '"ssh_authorised_key"; did you mean "ssh_authorized_key"?',
+    ],
+    [{ proxy: { https_proxy: null, colour: 'hunter2secret' } }, '"colour"'],
+    [{ constructor: 'hunter2secret' }, '"constructor"'],
+  ])('is refused with a guess if no member has its name: %j', async (more, told) => {
+    const { status, body } = await create(more);
+    expect([status, body['reason']]).toEqual([
+      400,
+      `parsing infraenvCreateParams body from "" failed, because json: unknown field ${told}`,
     ]);
-    const logged = told.map((text) => `POST ${API}/v2/infra-envs: ${text}`);
-    expect(service.warnings.slice(-2)).toEqual(logged);
+  });
+
+  it.each([
+    [
+      'proxy',
+      'http://p',
+      'string into Go struct field InfraEnvCreateParams.proxy of type models.Proxy',
+    ],
+    ['name', 5, 'number into Go struct field InfraEnvCreateParams.name of type string'],
+    [
+      'network_discovery_delay_seconds',
+      1.5,
+      'number 1.5 into Go struct field InfraEnvCreateParams.network_discovery_delay_seconds of type int64',
+    ],
+    [
+      'static_network_config',
+      [{ network_yaml: true }],
+      'bool into Go struct field InfraEnvCreateParams.static_network_config.network_yaml of type string',
+    ],
+  ])('is refused if %s has another type', async (name, value, told) => {
+    const { status, body } = await create({ [name]: value });
+    expect([status, body['reason']]).toEqual([
+      400,
+      `parsing infraenvCreateParams body from "" failed, because json: cannot unmarshal ${told}`,
+    ]);
+  });
+
+  it('is read as Go reads it: names in any case, null is absent, and the last of two counts', async () => {
+    const raw =
+      `{"NAME":"a","name":"b","Pull_Secret":${JSON.stringify(PULL_SECRET)},"proxy":null,` +
+      '"static_network_config":[null],"kernel_arguments":null,"Ssh_Authorized_Key":null}';
+    const { status, body } = await service.call('POST', `${API}/v2/infra-envs`, { raw });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ name: 'b', static_network_config: '[]' });
+    expect(body).not.toHaveProperty('proxy');
   });
 });

@@ -80,7 +80,10 @@ describe('the service as a process', () => {
     const { status, body } = await ask(
       `GET ${files}?file_name=..&file_name=discovery.ign HTTP/1.1`,
     );
-    expect([status, body]).toEqual([400, expect.stringContaining('unknown file type')]);
+    expect([status, body]).toEqual([
+      400,
+      expect.stringContaining('file_name in query should be one of'),
+    ]);
     const id = `version=1&version=2&type=x&type=disconnected-iso`;
     expect(await statusOf(`GET /images/${infraEnv}?${id} HTTP/1.1`)).toBe(400);
   });
@@ -113,7 +116,7 @@ describe('the service as a process', () => {
       ]) {
         const { status, body } = await ask(`GET ${path} HTTP/1.1`);
         // What is the page by the rules of URLs is not a path in a name.
-        const refusals = new URL(path, url).pathname === '/' ? [200] : [400, 401, 404, 422, 503];
+        const refusals = new URL(path, url).pathname === '/' ? [200] : [400, 401, 404, 405, 503];
         expect([path, refusals.includes(status)]).toEqual([path, true]);
         expect(body).not.toMatch(/root:|serve\.key|ENOENT|sealift-hostile/);
       }
@@ -125,7 +128,9 @@ describe('the service as a process', () => {
       const answer = await send(
         `${method} ${API}/v2/infra-envs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
       );
-      expect(answer).toMatch(/^HTTP\/1\.1 404 [^]*"reason":"path not found"/);
+      expect(answer).toMatch(
+        /^HTTP\/1\.1 405 [^]*allow: GET, POST\r[^]*is not allowed, but \[GET,POST\] are"/i,
+      );
     }
     for (const bytes of [
       'BREW / HTTP/1.1\r\nHost: a\r\n\r\n',
@@ -166,7 +171,7 @@ describe('the service as a process', () => {
         headers: JSON_TYPE,
         body: JSON.stringify({ name: 'e', pull_secret: PULL_SECRET, ignition_config_override }),
       });
-      expect([400, 422]).toContain(answer.status);
+      expect(answer.status).toBe(400);
     }
     const deep = await fetch(`${url.origin}${API}/v2/infra-envs`, {
       method: 'POST',

@@ -3,12 +3,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from '../../src/shape/parse-text.ts';
-import { API, PULL_SECRET, startService, type TestService } from '../support/service.ts';
+import {
+  API,
+  type Answer,
+  PULL_SECRET,
+  startService,
+  type TestService,
+} from '../support/service.ts';
 
 const MAP = [{ mac_address: '52:54:00:00:00:01', logical_nic_name: 'eth0' }];
 const eth = (index: number, more = ''): string =>
   `- name: eth${index}\n  type: ethernet\n  ipv4: {enabled: true, dhcp: true}\n${more}`;
 const network = (more = ''): string => `interfaces:\n${eth(0)}${more}`;
+
+/** The reason of a refusal without assisted-service's words before and after it. */
+const reasonOf = ({ body }: Answer): string =>
+  String(body['reason'])
+    .replace(/^\d errors? occurred:\n\t\* (?:failed to validate network yaml for host \d, )?/, '')
+    .trimEnd();
 
 /** Text, what its reason says. */
 const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
@@ -81,8 +93,8 @@ describe('networks of hosts', () => {
     async (_, [network_yaml, reason]) => {
       const created = await create([{ network_yaml, mac_interface_map: MAP }]);
       expect(created.status).toBe(400);
-      expect(created.body['reason']).toMatch(/^static_network_config\[0\]\.network_yaml /);
-      expect(created.body['reason']).toMatch(reason);
+      expect(reasonOf(created)).toMatch(/^static_network_config\[0\]\.network_yaml /);
+      expect(reasonOf(created)).toMatch(reason);
       expect(created.text).not.toContain('hunter2');
       expect(service.answered.filter(({ error }) => error !== undefined)).toEqual([]);
     },
@@ -97,7 +109,7 @@ describe('networks of hosts', () => {
     const changed = await service.call('PATCH', path, {
       body: { static_network_config: [good, bad] },
     });
-    expect(changed.body['reason']).toMatch(/^static_network_config\[1\]\.network_yaml is not YAML/);
+    expect(reasonOf(changed)).toMatch(/^static_network_config\[1\]\.network_yaml is not YAML/);
     const read = await service.call('GET', path);
     expect(read.body['static_network_config']).toBe(body['static_network_config']);
   });
@@ -111,21 +123,23 @@ describe('networks of hosts', () => {
       mac_interface_map: [{ ...MAP[0], mac_address: '52:54:00:00:00:02' }],
     };
     const refused = await create([good, { network_yaml: network(), mac_interface_map: [entry] }]);
-    expect([refused.status, refused.body['reason']]).toEqual([
+    expect([refused.status, reasonOf(refused)]).toEqual([
       400,
-      `static_network_config.1.mac_interface_map.0.${member} in body is required`,
+      expect.stringContaining(
+        `static_network_config.1.mac_interface_map.0.${member} in body is required`,
+      ),
     ]);
   });
 
   it('are refused if the text is empty, or the map names another interface', async () => {
     const empty = await create([{ network_yaml: '', mac_interface_map: MAP }]);
-    expect([empty.status, empty.body['reason']]).toEqual([
+    expect([empty.status, reasonOf(empty)]).toEqual([
       400,
       'static_network_config[0].network_yaml is empty',
     ]);
     const mac_interface_map = [{ ...MAP[0], logical_nic_name: 'eth7' }];
     const other = await create([{ network_yaml: network(), mac_interface_map }]);
-    expect(other.body['reason']).toMatch(
+    expect(reasonOf(other)).toMatch(
       /interface "eth0": name: the MAC map has no entry for this interface; add its MAC address/,
     );
   });
@@ -167,7 +181,7 @@ describe('networks of hosts', () => {
       return { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] };
     };
     const refused = await create([host('52:54:00:00:00:AB'), host('52:54:00:00:00:ab')]);
-    expect([refused.status, refused.body['reason']]).toEqual([
+    expect([refused.status, reasonOf(refused)]).toEqual([
       400,
       'MAC 52:54:00:00:00:ab belongs to two hosts',
     ]);
@@ -182,7 +196,7 @@ describe('networks of hosts', () => {
       mac_interface_map: [{ ...MAP[0], mac_address: `52:54:00:00:00:0${at}` }],
     });
     const refused = await create([host(1, '192.0.2.1'), host(2, '192.0.2.1')]);
-    expect([refused.status, refused.body['reason']]).toEqual([
+    expect([refused.status, reasonOf(refused)]).toEqual([
       400,
       'static_network_config[1].network_yaml cannot be used: line 6: interface "eth0": ' +
         'ipv4.address[0].ip: 192.0.2.5 is also the address of "eth0" of another host ' +
@@ -215,9 +229,9 @@ describe('networks of hosts', () => {
       const refused = await create([
         { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] },
       ]);
-      expect([refused.status, refused.body['reason']]).toEqual([
-        422,
-        'static_network_config.0.mac_interface_map.0.mac_address in body must match format "mac"',
+      expect([refused.status, reasonOf(refused)]).toEqual([
+        400,
+        "static_network_config.0.mac_interface_map.0.mac_address in body should match '^([0-9A-Fa-f]{2}[:]){5}([0-9A-Fa-f]{2})$'",
       ]);
     },
   );
@@ -232,7 +246,7 @@ describe('networks of hosts', () => {
     const others = Array.from({ length: 399 }, (_, i) => eth(i + 1).replace('eth', 'enp'));
     const many = `interfaces:\n${eth(0)}${others.join('')}`;
     const refused = await create(hosts(12, many));
-    expect([refused.status, refused.body['reason']]).toEqual([
+    expect([refused.status, reasonOf(refused)]).toEqual([
       400,
       'static_network_config has more than 25000 values',
     ]);
@@ -281,7 +295,7 @@ describe('a network that only nmstate translates', () => {
       const path = `${API}/v2/infra-envs/${String(body['id'])}/downloads/files?file_name=static-network-config`;
       expect((await service.call('GET', path)).text).toContain('id=br0-br\n');
       const refused = await create(network());
-      expect(refused.body['reason']).toMatch(/error: no such type$/);
+      expect(reasonOf(refused)).toMatch(/error: no such type$/);
     } finally {
       await service.close();
     }

@@ -41,15 +41,34 @@ describe('an Ignition override', () => {
     });
 
   it.each([
-    ['a data URL that is not base64', { source: 'data:;base64,a' }],
-    ['contents that are not gzip', { source: 'data:,a', compression: 'gzip' }],
+    [
+      'a data URL that is not base64',
+      { contents: { source: 'data:;base64,a' } },
+      'contents: data URL is not base64',
+    ],
+    [
+      'contents that are not gzip',
+      { contents: { source: 'data:,a', compression: 'gzip' } },
+      'contents: content is not gzip',
+    ],
     [
       'contents with another hash',
-      { source: 'data:,a', verification: { hash: `sha256-${'0'.repeat(64)}` } },
+      { contents: { source: 'data:,a', verification: { hash: `sha256-${'0'.repeat(64)}` } } },
+      'contents: content has another hash than is given for it',
     ],
-  ])('with %s is refused', async (_, contents) => {
-    const { status, body } = await create({ contents });
-    expect([status, body['reason']]).toEqual([400, 'error parsing ignition: config is not valid']);
+    ['a relative path', { path: 'etc/a' }, 'path: path "etc/a" is not absolute'],
+    ['a mode that is too large', { mode: 10_000 }, 'mode: mode 10000 is not between 0 and 4095'],
+    [
+      'two owners',
+      { user: { id: 1, name: 'a' } },
+      'user: owner has both the id 1 and the name "a"',
+    ],
+  ])('with %s is refused with the place', async (_, file, problem) => {
+    const { status, body } = await create(file);
+    expect([status, body['reason']]).toEqual([
+      400,
+      `error parsing ignition: config is not valid, error report: error at $.storage.files.0.${problem}`,
+    ]);
   });
 
   it('with a mode that is decimal by mistake is accepted with a warning', async () => {

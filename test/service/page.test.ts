@@ -134,7 +134,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await writeFile(file, PULL_SECRET);
     // On this medium nothing would read all that: its image is not asked for.
     await page.route('**/i/**', (route) => route.fulfill({ status: 206, body: '\0' }));
-    await page.route('**/offline-openshift-versions', (route) =>
+    await page.route('**/openshift-versions', (route) =>
       route.fulfill({
         json: {
           '4.21.3': { cpu_architectures: ['x86_64'], default: false },
@@ -242,7 +242,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     );
     await page.getByRole('button', { name: 'Create cluster' }).click();
     await page.getByText('The server answered with status 502.').waitFor();
-    await page.route('**/offline-openshift-versions', (route) => route.fulfill({ json: {} }));
+    await page.route('**/openshift-versions', (route) => route.fulfill({ json: {} }));
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByText('This server has no release yet').waitFor();
     await page.route('**/*', (route) => route.abort());

@@ -7,7 +7,7 @@ import { API, PULL_SECRET, startService, type TestService } from '../support/ser
 import { requireTool } from '../support/tools.ts';
 
 const VERSION = '4.21.3';
-const VERSIONS = `${API}/v2/offline-openshift-versions`;
+const VERSIONS = `${API}/v2/openshift-versions`;
 const name = (url: string) => ({ openshift_version: VERSION, cpu_architecture: 'x86_64', url });
 
 describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {

@@ -21,8 +21,8 @@ export type Call = {
   readonly body?: unknown;
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as it is, in place of JSON. */
-  readonly raw?: string;
+  /** Sent as it is, in place of JSON; bytes have no type of their own. */
+  readonly raw?: string | Uint8Array<ArrayBuffer>;
 };
 
 export type TestService = {
@@ -79,7 +79,9 @@ export async function startService({
         method,
         redirect: 'manual',
         headers: {
-          ...((body ?? raw) !== undefined && { 'content-type': 'application/json' }),
+          ...((body !== undefined || typeof raw === 'string') && {
+            'content-type': 'application/json',
+          }),
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
           ...headers,
         },
@@ -88,7 +90,7 @@ export async function startService({
       });
       const text = await answer.text();
       judge(method, path, { status: answer.status, type: typeOf(answer), text });
-      const isJson = typeOf(answer) === 'application/json';
+      const isJson = typeOf(answer) === 'application/json' && text !== '';
       const parsed = (isJson ? JSON.parse(text) : {}) as Record<string, unknown>;
       return { status: answer.status, headers: answer.headers, body: parsed, text };
     },
@@ -128,20 +130,25 @@ export async function createJudge(url: string): Promise<Judge> {
   ajv.addSchema(document, 'doc');
   const compiled = new Map<string, ValidateFunction>();
   return (method, path, { status, type, text }) => {
-    const [plain = ''] = path.split('?');
-    const entry = Object.entries(document.paths)
+    // Slashes at the end, and doubled ones, mean nothing.
+    const plain = (path.split('?')[0] ?? '').replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1');
+    // RFC 9110 9.3.2: HEAD is answered as GET is, without the body.
+    const asked = method === 'HEAD' ? 'get' : method.toLowerCase();
+    const entries = Object.entries(document.paths)
       .sort(([a], [b]) => a.split('{').length - b.split('{').length)
-      .find(([template]) =>
+      .filter(([template]) =>
         new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`).test(
           plain,
         ),
       );
-    // RFC 9110 9.3.2: HEAD is answered as GET is, without the body.
-    const operation = entry?.[1][method === 'HEAD' ? 'get' : method.toLowerCase()];
+    const entry = entries.find(([, operations]) => operations[asked]);
+    const operation = entry?.[1][asked];
     if (!entry || !operation) {
-      if (status === 404) return; // what no operation is for
+      if (status === 404 || status === 405) return; // what no operation is for
+      if (type === 'text/html') return; // the page
       throw new Error(`${method} ${plain} is not in the document, but answers ${status}`);
     }
+    if (method === 'HEAD' && status === 405) return; // only images are asked with it
     const described = operation.responses[status];
     if (!described) throw new Error(`${method} ${entry[0]} answers ${status}: ${text}`);
     if (method === 'HEAD') return;

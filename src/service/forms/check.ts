@@ -73,7 +73,11 @@ function tell(field: string, check: () => unknown): readonly FieldProblem[] {
 
 /** A sentence without the name of the member in the API: its field is next to it. */
 const withoutMember = (reason: string): string =>
-  reason.replace(/^[\w.[\]]+ in body /, '').replace(/^(?:proxy\.)?(?:https?|no)_proxy /, '');
+  reason
+    .replace(/^rendezvous_ip in body should match .*/, 'this is not an IPv4 or IPv6 address')
+    .replace(/^pull secret for new infraEnv is invalid: |^Failed to validate HTTPS? Proxy: /, '')
+    .replace(/^NO Proxy is a comma-separated list .*? later\.: /, '')
+    .replace(/^[\w.[\]]+ in body /, '');
 
 function checkCluster({ openApi }: Service, cluster: Form['cluster']): readonly FieldProblem[] {
   if (!cluster) return [];
@@ -112,7 +116,7 @@ function checkSetting(
 ): readonly FieldProblem[] {
   const problems = tell(field, () => {
     openApi.check(SCHEMA, params);
-    checkSettings(params, { registries });
+    checkSettings(params, { registries, isNew: true });
   });
   if (field !== 'pull_secret') return problems;
   return problems.map((problem) => ({

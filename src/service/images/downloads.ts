@@ -13,6 +13,7 @@ import { IMAGE_TYPE } from '../infra-envs/rules.ts';
 import { ApiFailure, requireUuid } from '../openapi.ts';
 import { useRelease, type Release } from '../store/entry.ts';
 import { createRecent, type Recent, serveText } from './images.ts';
+import { requireOneOf } from './presigned.ts';
 import { findForDownload, findRelease, requireNetworkBoot, type AskedImage } from './find-image.ts';
 import { judgeControllers, type OfferedUrls } from './controllers.ts';
 import {
@@ -89,22 +90,20 @@ const offerUrls = ({ url, httpUrl }: SignedUrl): OfferedUrls =>
 
 const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
 
+const IMAGE_TYPES = ['full-iso', 'minimal-iso', IMAGE_TYPE];
+
 function requireFileName({ req }: Exchange): string {
-  const name = req.query('file_name') ?? '';
-  if (!FILES.includes(name)) {
-    throw new ApiFailure(400, `unknown file type for download: ${name}`);
-  }
+  const { file_name: name = '', discovery_iso_type: type = IMAGE_TYPE } = req.query();
+  requireOneOf('file_name', name, FILES);
+  requireOneOf('discovery_iso_type', type, IMAGE_TYPES);
   if (req.query('ipxe_script_type') !== undefined && name !== 'ipxe-script') {
     throw new ApiFailure(400, '"ipxe_script_type"" can be set only for "ipxe-script"');
   }
-  const type = req.query('discovery_iso_type') ?? IMAGE_TYPE;
-  if (type !== IMAGE_TYPE) {
-    throw new ApiFailure(
-      400,
-      `image type ${type} is not supported: this service has only ${IMAGE_TYPE}`,
-    );
-  }
-  return name;
+  if (type === IMAGE_TYPE) return name;
+  throw new ApiFailure(
+    400,
+    `image type ${type} is not supported: this service has only ${IMAGE_TYPE}`,
+  );
 }
 
 const INITRD = 'initrd';
@@ -115,7 +114,7 @@ const KERNEL = 'kernel';
  * with `boot-order-control`, installed hosts boot from their disk, and hosts never register with an
  * InfraEnv of this service.
  *
- * @throws ApiFailure 400, 422
+ * @throws ApiFailure 400
  */
 async function renderIpxeScript(
   service: Service,
@@ -194,12 +193,14 @@ async function signQuery({ auth, urlTokens }: Service, subject: TokenSubject): P
 const TYPES = ['discovery-image-always', 'boot-order-control'];
 
 function checkQuery({ req }: Exchange): void {
-  const { mac, ipxe_script_type: type } = req.query();
+  const { mac, ipxe_script_type: type = 'discovery-image-always' } = req.query();
   if (mac !== undefined && parseMacAddress(mac) === undefined) {
-    throw new ApiFailure(422, 'mac in query must be of type mac');
+    throw new ApiFailure(
+      400,
+      `mac in query must be of type mac: ${JSON.stringify(mac.slice(0, 64))}`,
+    );
   }
-  if (type === undefined || TYPES.includes(type)) return;
-  throw new ApiFailure(422, `ipxe_script_type in query should be one of [${TYPES.join(' ')}]`);
+  requireOneOf('ipxe_script_type', type, TYPES);
 }
 
 /** Packs the profiles of the hosts as a tar; empty if there are no profiles. */

@@ -1,12 +1,11 @@
-import { findCluster } from '../clusters.ts';
 import { type Exchange, type Service, identify } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
-import { ApiFailure, requireUuid } from '../openapi.ts';
+import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { type Release } from '../store/entry.ts';
 import { findHostUrl } from './host-urls.ts';
 import type { ReadShortUrl } from './short-url.ts';
-import { formatRevision, type HostUrl } from './urls.ts';
+import { findName, formatRevision, type HostUrl } from './urls.ts';
 
 /* Owns what a download requires: an InfraEnv that the client may have, its revision, and its release. */
 
@@ -59,7 +58,7 @@ export async function findByToken(
   const { id, revision } = await service.urlTokens.verify(token);
   const record = await service.state.read('infra-envs', id);
   if (!record || (expected !== undefined && id !== expected)) {
-    throw new ApiFailure(404, `infra env ${expected ?? id} not found`);
+    throw notFound();
   }
   const infraEnv = await findInfraEnv(service, id, record);
   requireNumber({ infraEnv, revision });
@@ -85,7 +84,7 @@ export const replaced = ({ version, architecture }: Release): ApiFailure =>
   );
 
 /**
- * Finds the release of the cluster that an InfraEnv is bound to. If the URL names a revision, it is the ISO
+ * Finds the release of an InfraEnv. If the URL names a revision, it is the ISO
  * that the URL was made for.
  *
  * @throws ApiFailure 404, 410, 500, 503
@@ -103,11 +102,12 @@ export async function findRelease(
 
 /** @param named ISO of the release, by `shortDigest`, if it is in the store */
 async function findCurrent(
-  { state, releases }: Pick<Service, 'state' | 'releases'>,
+  service: Pick<Service, 'state' | 'releases'>,
   infraEnv: InfraEnv,
   named?: string,
 ): Promise<Release> {
-  const { version, architecture } = await findVersion({ state }, infraEnv);
+  const { releases } = service;
+  const { version, architecture } = await findVersion(service, infraEnv);
   const release = await releases.find(version, architecture, named);
   if (release) return release;
   if (releases.isPartial()) {
@@ -125,13 +125,12 @@ async function findCurrent(
 
 /** @throws ApiFailure 404 */
 async function findVersion(
-  { state }: Pick<Service, 'state'>,
+  service: Pick<Service, 'state' | 'releases'>,
   infraEnv: InfraEnv,
 ): Promise<Pick<Release, 'version' | 'architecture'>> {
-  const { id, cluster_id: cluster, cpu_architecture: architecture } = infraEnv;
-  if (cluster === undefined) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
-  const { openshift_version: version } = await findCluster({ state }, cluster, infraEnv);
-  return { version, architecture };
+  const found = await findName(service, infraEnv);
+  if (found) return found;
+  throw new ApiFailure(404, `infra env ${infraEnv.id} has no version, and no cluster`);
 }
 
 /**

@@ -2,7 +2,7 @@ import { BASE_PATH, identify, readBody, toTime } from '../context.ts';
 import type { App, Exchange, Service } from '../context.ts';
 import { toRecord, type InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
-import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
+import { ApiFailure, requireUuid } from '../openapi.ts';
 import type { StoredRecord } from '../state/state.ts';
 import { endUrls, signImageUrl, type HostUrl } from './urls.ts';
 
@@ -50,7 +50,8 @@ export function addHostUrlRoutes(app: App, service: Service): void {
     const host = exchange.req.query('host');
     await changeUrls(service, infraEnv, (urls) => {
       const kept = urls.hosts.filter((each) => host !== undefined && each.host !== host);
-      if (host !== undefined && kept.length === urls.hosts.length) throw notFound('host', host);
+      if (host !== undefined && kept.length === urls.hosts.length)
+        throw new ApiFailure(404, `no URL is for host ${host}`);
       return { ...urls, hosts: kept };
     });
     if (host === undefined) await revokeAll(service, exchange, infraEnv);

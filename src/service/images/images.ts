@@ -2,7 +2,13 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { sweepDirectory } from '../../base/disk/aside.ts';
-import { isErrno, ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
+import {
+  isErrno,
+  ConfigError,
+  RegistryError,
+  SealiftError,
+  UsageError,
+} from '../../base/errors.ts';
 import type { Served } from '../../base/http/plan-answer.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
 import { parseResolved } from '../../ignition/index.ts';
@@ -11,6 +17,7 @@ import { decodeEmbedded } from '../../media/areas.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
 import { ownArchiveOf, readMedium } from '../../media/medium.ts';
 import {
+  type OverlayPlace,
   type PackedOverlay,
   openStoredOverlay,
   removeStoredOverlay,
@@ -41,13 +48,26 @@ type Sweep = {
   readonly directory: string;
 };
 
+export type Prepared = {
+  /** Why the ISO cannot carry the values, if a machine that boots from the network can. */
+  readonly refusal?: string;
+  /** Stores the overlay, once its InfraEnv is stored. */
+  readonly keep: () => Promise<unknown>;
+};
+
 /** Images of InfraEnvs. Only their overlays are written. */
 export type CustomisedImages = {
-  /** @returns JSON text. @throws ApiFailure 500 */
+  /**
+   * Makes the overlay of an InfraEnv that is not stored yet, and does not store it.
+   *
+   * @throws ApiFailure 400 if no medium can carry the values, 500
+   */
+  readonly prepare: (infraEnv: InfraEnv, release: Release) => Promise<Prepared>;
+  /** @returns JSON text. @throws ApiFailure 400, 500 */
   readonly readIgnition: (infraEnv: InfraEnv, release: Release) => Promise<string>;
-  /** @throws ApiFailure 500 */
+  /** @throws ApiFailure 400, 500 */
   readonly open: (infraEnv: InfraEnv, release: Release) => Promise<Served>;
-  /** Archive to append to the initrd of the ISO when it boots from the network. @throws ApiFailure 500 */
+  /** Archive to append to the initrd of the ISO when it boots from the network. @throws ApiFailure 400, 500 */
   readonly readArchive: (infraEnv: InfraEnv, release: Release) => Promise<Uint8Array>;
   /** Removes the stored overlays of a revision that is no longer served. */
   readonly forget: (infraEnv: InfraEnv) => Promise<void>;
@@ -68,41 +88,43 @@ export function createImages(
 ): CustomisedImages {
   const directory = overlaysBelow(data);
   const key = service.key.derive('overlays');
-  const read = (iso: IsoImage, infraEnv: InfraEnv) => readAll(iso, infraEnv, service.networkTool);
   const overlays = createRecent<PackedOverlay>(MOST, isOfValues);
   const ignitions = createRecent<string>(MOST_TEXTS, isOfValues);
   const archives = createRecent<Uint8Array>(MOST_TEXTS, isOfValues);
   const nameOf = ({ id, revision }: InfraEnv, { base }: Release): string =>
     `${id} ${revision} ${base.digest}`;
+  const placeOf = (infraEnv: InfraEnv, release: Release): OverlayPlace => ({
+    directory,
+    key,
+    name: nameOf(infraEnv, release),
+    label: labelOverlay(infraEnv),
+  });
+  const { plan, render, renderConfig } = createMakers(service.networkTool);
   const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
-    const name = nameOf(infraEnv, release);
-    const place = { directory, key, name, label: labelOverlay(infraEnv) };
-    const stored = await openStoredOverlay(place);
-    if (stored) return stored;
-    const parts = await generating('failed to generate image', () =>
-      useRelease(release, async (iso) =>
-        planCustomisation(iso, await read(iso, infraEnv), { force: true, dropBuilt: true }),
-      ),
-    );
-    return storeOverlay(place, parts);
+    const place = placeOf(infraEnv, release);
+    return (await openStoredOverlay(place)) ?? storeOverlay(place, await plan(infraEnv, release));
   };
   const overlayOf = (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> =>
     overlays.get(nameOf(infraEnv, release), () => store(infraEnv, release));
   return {
+    async prepare(infraEnv, release) {
+      try {
+        const parts = await plan(infraEnv, release);
+        const store = () => storeOverlay(placeOf(infraEnv, release), parts);
+        return { keep: () => overlays.get(nameOf(infraEnv, release), store) };
+      } catch (error) {
+        if (release.isOwn || !isOfValues(error)) throw error;
+        // The areas of the ISO do not limit a machine that boots from the network.
+        await render(infraEnv, release).catch(() => Promise.reject(error as ApiFailure));
+        return { refusal: (error as ApiFailure).message, keep: () => Promise.resolve() };
+      }
+    },
     readIgnition: (infraEnv, release) =>
-      ignitions.get(nameOf(infraEnv, release), () =>
-        generating('failed to generate ignition', () =>
-          useRelease(release, async (iso) => renderIgnition(iso, await read(iso, infraEnv))),
-        ),
-      ),
+      ignitions.get(nameOf(infraEnv, release), () => renderConfig(infraEnv, release)),
     open: async (infraEnv, release) =>
       createVirtualIso(release.base, await overlayOf(infraEnv, release)),
     readArchive: (infraEnv, release) =>
-      archives.get(nameOf(infraEnv, release), () =>
-        generating('failed to generate initrd', () =>
-          useRelease(release, async (iso) => renderArchive(iso, await read(iso, infraEnv))),
-        ),
-      ),
+      archives.get(nameOf(infraEnv, release), () => render(infraEnv, release)),
     async forget(infraEnv) {
       for (const release of await service.releases.list()) {
         const name = nameOf(infraEnv, release);
@@ -112,6 +134,23 @@ export function createImages(
         await removeStoredOverlay({ directory, name, label: labelOverlay(infraEnv) });
       }
     },
+  };
+}
+
+/** Makes what an image is made of; the results are remembered elsewhere. */
+function createMakers(networkTool: NetworkTool | undefined) {
+  const make =
+    <Result>(what: string, act: (iso: IsoImage, values: CustomValues) => Promise<Result>) =>
+    (infraEnv: InfraEnv, release: Release): Promise<Result> =>
+      generating(`failed to generate ${what}`, () =>
+        useRelease(release, async (iso) => act(iso, await readAll(iso, infraEnv, networkTool))),
+      );
+  return {
+    plan: make('image', (iso, values) =>
+      planCustomisation(iso, values, { force: true, dropBuilt: true }),
+    ),
+    render: make('initrd', renderArchive),
+    renderConfig: make('ignition', renderIgnition),
   };
 }
 
@@ -240,10 +279,18 @@ async function generating<Result>(what: string, work: () => Promise<Result>): Pr
   } catch (error) {
     const isHidden = error instanceof RegistryError; // the message names the place of the store
     if (!(error instanceof SealiftError) || isHidden) throw error;
-    throw new ApiFailure(500, `${what}: ${error.message}`, error);
+    throw new ApiFailure(isRefusal(error) ? 400 : 500, `${what}: ${error.message}`, error);
   }
 }
 
 /** True if the values of the InfraEnv cause the failure: on the same ISO, they fail every time. */
 const isOfValues = (error: unknown): boolean =>
-  error instanceof ApiFailure && error.cause instanceof ConfigError;
+  error instanceof ApiFailure && isRefusal(error.cause);
+
+/** True if an ISO refuses values: of another kind, by rules of their own, or too large for its areas. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof ConfigError ||
+  error instanceof UsageError ||
+  (error instanceof SealiftError && REFUSALS.test(error.code));
+
+const REFUSALS = /^(?:customize|ignition|kargs)\./;

@@ -2,7 +2,9 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Served, ServeOptions } from '../../base/http/plan-answer.ts';
 import { serveBytes } from '../../base/http/serve-bytes.ts';
 import type { AuthType } from '../auth/identity.ts';
-import { findCluster } from '../clusters.ts';
+import { findCluster, type Cluster } from '../clusters.ts';
+import { isMinorVersion } from '../../openshift/release/version.ts';
+import { findMeant } from '../store/versions.ts';
 import { addWarnings, type Exchange, type Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
@@ -177,18 +179,29 @@ export async function endUrls(
 
 /** Finds the name of an image; undefined while the InfraEnv has no version. */
 export async function findName(
-  service: Pick<Service, 'state'>,
+  service: Pick<Service, 'state' | 'releases'>,
   infraEnv: InfraEnv,
 ): Promise<ImageName | undefined> {
-  const { cluster_id: cluster, openshift_version: version, name } = infraEnv;
-  const { cpu_architecture: architecture } = infraEnv;
-  const own = version === undefined ? undefined : { cluster: name, version, architecture };
-  if (cluster === undefined) return own;
+  const { name, openshift_version: own, cpu_architecture: architecture } = infraEnv;
+  const cluster = await findBound(service, infraEnv);
+  // A minor version was stored before versions were exact.
+  const isExact = own !== undefined && !isMinorVersion(own);
+  const asked = isExact ? own : (cluster?.openshift_version ?? own);
+  if (asked === undefined) return undefined;
+  const all = (await service.releases.list()).filter((each) => each.architecture === architecture);
+  return { cluster: cluster?.name ?? name, version: findMeant(all, asked) ?? asked, architecture };
+}
+
+/** Finds the cluster of an InfraEnv; it may be removed before it. */
+async function findBound(
+  service: Pick<Service, 'state'>,
+  infraEnv: InfraEnv,
+): Promise<Cluster | undefined> {
+  if (infraEnv.cluster_id === undefined) return undefined;
   try {
-    const found = await findCluster(service, cluster, infraEnv);
-    return { cluster: found.name, version: found.openshift_version, architecture };
+    return await findCluster(service, infraEnv.cluster_id, infraEnv);
   } catch (error) {
-    if (error instanceof ApiFailure && error.status === 404) return own;
+    if (error instanceof ApiFailure && error.status === 404) return undefined;
     throw error;
   }
 }

@@ -56,15 +56,15 @@ export function draftChange({ now }: Clock, params: InfraEnvParams, before: Infr
     revision: revision + 1,
     name,
     cpu_architecture,
-    pull_secret: secret === undefined ? before.pull_secret : new Secret(secret),
+    pull_secret: isFilled(secret) ? new Secret(secret) : before.pull_secret,
     user_name,
     created_at,
     updated_at: toTime(now()),
   };
 }
 
-export const isFilled = (value: string | null | undefined): value is string =>
-  value !== undefined && value !== null && value !== '';
+export const isFilled = (value: string | undefined): value is string =>
+  value !== undefined && value !== '';
 
 type TextSetting =
   | 'openshift_version'
@@ -75,7 +75,7 @@ type TextSetting =
   | 'rendezvous_ip'
   | 'ignition_config_override';
 
-/** Merges settings: absent or null members stay, an empty text clears. */
+/** Merges settings: absent members stay, an empty text clears. */
 function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): InfraEnvSettings {
   const text = (name: TextSetting): string | undefined => {
     const value = given[name] ?? before[name] ?? '';
@@ -94,7 +94,9 @@ function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): Infra
     rendezvous_ip: text('rendezvous_ip'),
     ignition_config_override: text('ignition_config_override'),
     proxy: given.proxy ?? before.proxy,
-    kernel_arguments: given.kernel_arguments ?? before.kernel_arguments,
+    // An argument without a value appends nothing.
+    kernel_arguments:
+      given.kernel_arguments?.filter(({ value }) => isFilled(value)) ?? before.kernel_arguments,
     static_network_config: given.static_network_config
       ? sortNetworks(given.static_network_config.map(withUsualMacs))
       : before.static_network_config,

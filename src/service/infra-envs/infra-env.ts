@@ -14,33 +14,33 @@ export type StaticNetwork = {
 };
 
 export type Proxy = {
-  readonly http_proxy?: string | null;
-  readonly https_proxy?: string | null;
-  readonly no_proxy?: string | null;
+  readonly http_proxy?: string;
+  readonly https_proxy?: string;
+  readonly no_proxy?: string;
 };
 
 export type KernelArgument = { readonly operation: string; readonly value: string };
 
-/** Settings that a client may change; absent or null members stay unchanged. */
+/** Settings that a client may change; absent members stay unchanged. */
 export type InfraEnvSettings = {
   readonly image_type?: string;
   readonly openshift_version?: string;
-  readonly ssh_authorized_key?: string | null;
+  readonly ssh_authorized_key?: string;
   readonly proxy?: Proxy;
-  readonly additional_ntp_sources?: string | null;
-  readonly ntp_sources?: string | null;
+  readonly additional_ntp_sources?: string;
+  readonly ntp_sources?: string;
   readonly static_network_config?: readonly StaticNetwork[];
   readonly kernel_arguments?: readonly KernelArgument[];
-  readonly additional_trust_bundle?: string | null;
-  readonly rendezvous_ip?: string | null;
-  readonly ignition_config_override?: string | null;
+  readonly additional_trust_bundle?: string;
+  readonly rendezvous_ip?: string;
+  readonly ignition_config_override?: string;
   readonly network_discovery_delay_seconds?: number;
 };
 
 export type InfraEnvParams = InfraEnvSettings & {
   readonly name?: string;
   readonly pull_secret?: string;
-  readonly cluster_id?: string | null;
+  readonly cluster_id?: string;
   readonly cpu_architecture?: string;
 };
 

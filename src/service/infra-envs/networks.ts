@@ -43,14 +43,15 @@ export type NetworksVerdict = {
  * so it does not quote a text that is not YAML, which may hold passwords.
  *
  * @returns warnings, each with its field
- * @throws ApiFailure 400 that names the field
+ * @throws ApiFailure 400 with a reason for each host, in assisted-service's words
  */
 export async function checkNetworks(
   networks?: readonly StaticNetwork[],
   tool?: NetworkTool,
 ): Promise<readonly string[]> {
   const { refusals, warnings } = await judgeNetworks(networks, tool);
-  if (refusals[0]) throw bad(refusals[0].reason);
+  const reasons = [...judgeMaps(networks ?? []), ...refusals].map(({ reason }) => reason);
+  if (reasons.length > 0) throw refuseAll([...new Set(reasons)]);
   return warnings;
 }
 
@@ -104,17 +105,12 @@ function refuseShared(
   { index, textPlaceOf }: CheckedHost,
   problem: NetworkFinding,
 ): NetworkRefusal {
-  if (problem.path !== '') return unusable(fieldOf(index), textPlaceOf, [problem]);
+  if (problem.path !== '') return unusable(index, textPlaceOf, [problem]);
   const field = `static_network_config[${index}].mac_interface_map`;
   return { reason: problem.problem, problems: [{ field, message: problem.problem }] };
 }
 
-/** Refuses hosts without a map that names each interface once. @throws ApiFailure 400 */
-export function checkMaps(hosts: readonly StaticNetwork[]): void {
-  const [refusal] = judgeMaps(hosts);
-  if (refusal) throw bad(refusal.reason);
-}
-
+/** Judges whether the map of each host names each interface once. */
 export const judgeMaps = (hosts: readonly StaticNetwork[]): readonly NetworkRefusal[] =>
   hosts.flatMap(({ mac_interface_map: map = [] }, host) => judgeMap(map, host));
 
@@ -148,7 +144,14 @@ function judgeMap(map: MacMap, host: number): readonly NetworkRefusal[] {
 /** Another form of a MAC address is the same address. */
 const foldMac = (text: string): string => parseMacAddress(text) ?? text.toLowerCase();
 
-const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
+/** Refuses with several reasons, as assisted-service lists them. */
+const refuseAll = (reasons: readonly string[]): ApiFailure => {
+  const count = reasons.length === 1 ? '1 error' : `${reasons.length} errors`;
+  return new ApiFailure(
+    400,
+    `${count} occurred:\n${reasons.map((each) => `\t* ${each}\n`).join('')}\n`,
+  );
+};
 
 type Fault = Partial<TextPlace> & { readonly problem: string };
 
@@ -165,14 +168,15 @@ type CheckedHost = ComparedHost & { readonly index: number; readonly textPlaceOf
 
 /** Refuses a document by its problems, each with line and interface. */
 function unusable(
-  field: string,
+  index: number,
   placeOf: PlaceInText,
   problems: readonly NetworkFinding[],
 ): NetworkRefusal {
+  const field = fieldOf(index);
   const hint = problems[0]?.hint === undefined ? '' : `; ${problems[0].hint}`;
   const told = formatFindings(problems, (path) => formatLine(placeOf(path)));
   return {
-    reason: `${field} cannot be used: ${told.join('; ')}${hint}`,
+    reason: `${beginOf(index, problems)}${field} cannot be used: ${told.join('; ')}${hint}`,
     problems: problems.map((problem) => ({
       field,
       ...placeOf(problem.path),
@@ -180,6 +184,14 @@ function unusable(
       message: formatFinding(problem) + (problem.hint === undefined ? '' : `; ${problem.hint}`),
     })),
   };
+}
+
+/** The beginning of a reason about the document of a host, in assisted-service's words. */
+function beginOf(index: number, problems: readonly NetworkFinding[] = []): string {
+  const [unmapped] = problems;
+  return unmapped?.isUnmapped
+    ? `mac-interface mapping for interface ${unmapped.owner ?? ''} is missing and not a physical interface: `
+    : `failed to validate network yaml for host ${index}, `;
 }
 
 /** `line 3`; empty if a value is in no line of the document. */
@@ -206,9 +218,13 @@ async function judgeNetwork(
     warnings: [],
     host,
   });
-  if (networkConfig.trim() === '') return refused(refuse(field, { problem: 'is empty' }));
+  const refuseText = (given: Fault, why?: string): JudgedHost => {
+    const { reason, problems } = refuse(field, given, why);
+    return refused({ reason: beginOf(index) + reason, problems });
+  };
+  if (networkConfig.trim() === '') return refuseText({ problem: 'is empty' });
   const { problem, fault, placeOf: textPlaceOf } = readNetworkText(networkConfig, count);
-  if (fault) return refused(refuse(field, fault, problem));
+  if (fault) return refuseText(fault, problem);
   const interfaces = map.map(({ mac_address: macAddress = '', logical_nic_name: name = '' }) => ({
     macAddress,
     name,
@@ -216,7 +232,7 @@ async function judgeNetwork(
   const { signal } = new AbortController();
   const { verdict, state } = await planNetwork({ networkConfig, interfaces }, { tool, signal });
   const { problems } = verdict;
-  if (problems.length > 0) return refused(unusable(field, textPlaceOf, problems));
+  if (problems.length > 0) return refused(unusable(index, textPlaceOf, problems));
   const placeOf = (path: string): string =>
     [field, formatLine(textPlaceOf(path))].filter((part) => part !== '').join(': ');
   const warnings = formatFindings(verdict.warnings, placeOf);

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { withoutUndefined } from '../../base/lists.ts';
 import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
 import type { Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
@@ -14,6 +15,7 @@ import {
 import { endUrls, NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
+import { requireMeant } from '../store/versions.ts';
 import { draftChange, draftNew, isFilled } from './drafts.ts';
 import {
   isBoundTo,
@@ -22,12 +24,13 @@ import {
   type InfraEnv,
   type InfraEnvParams,
 } from './infra-env.ts';
+import { judgeMedium } from './judge.ts';
 import { checkNetworks } from './networks.ts';
 import { checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
 
 /**
  * Adds `RegisterInfraEnv`, `ListInfraEnvs`, `GetInfraEnv`, `UpdateInfraEnv`, `DeregisterInfraEnv`,
- * `v2RegisterHost`.
+ * `RegenerateInfraEnvSigningKey`, `v2ListHosts`, `v2RegisterHost`.
  */
 export function addInfraEnvRoutes(app: App, service: Service): void {
   const infraEnvs = `${BASE_PATH}/v2/infra-envs`;
@@ -35,13 +38,14 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   app.post(infraEnvs, (exchange) => createInfraEnv(service, exchange));
   app.get(infraEnvs, async (exchange) => {
     const { tenant } = await identify(service, exchange);
-    const cluster = exchange.req.query('cluster_id');
+    const asked = exchange.req.query('cluster_id');
+    const cluster = asked === undefined ? asked : requireUuid(asked, 'cluster_id', 'query');
     const all = await service.state.list('infra-envs', tenant);
-    const asked = all
+    const found = all
       .filter((record) => cluster === undefined || isBoundTo(record, cluster))
       .map((record) => toInfraEnv(service.key, record));
     return exchange.json(
-      await Promise.all(asked.map((each) => formatInfraEnv(service, exchange, each))),
+      await Promise.all(found.map((each) => formatInfraEnv(service, exchange, each))),
     );
   });
   app.get(one, async (exchange) => {
@@ -56,8 +60,20 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
     await service.state.remove('image-urls', infraEnv.id);
     return exchange.body(null, 204);
   });
+  app.get(`${one}/hosts`, async (exchange) => {
+    await findAsked(service, exchange);
+    return exchange.json([]);
+  });
+  app.post(`${one}/regenerate-signing-key`, async (exchange) => {
+    // Every URL ends with the revision that it was made for.
+    await replaceInfraEnv(service, exchange, (before) =>
+      Promise.resolve(draftChange(service, {}, before)),
+    );
+    return exchange.body(null, 204);
+  });
   app.post(`${one}/hosts`, async (exchange) => {
     await findAsked(service, exchange);
+    await readBody(service, exchange, 'host-create-params');
     throw new ApiFailure(400, 'Cannot register a host to an InfraEnv with disconnected-iso type');
   });
 }
@@ -69,7 +85,7 @@ export async function findInfraEnv(
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<InfraEnv> {
   const record = await state.read('infra-envs', id);
-  if (record?.tenant !== tenant) throw notFound('infra env', id);
+  if (record?.tenant !== tenant) throw notFound();
   return toInfraEnv(key, record);
 }
 
@@ -82,25 +98,48 @@ async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv
 async function createInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
   const identity = await identify(service, exchange);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
-  const { requiredRegistries: registries } = service;
-  const rules = { registries, prefix: 'pull secret for new infraEnv is invalid: ' };
-  addWarnings(service, exchange, checkSettings(params, rules));
-  addWarnings(
-    service,
-    exchange,
-    await checkNetworks(params.static_network_config, service.networkTool),
-  );
+  await checkParams(service, exchange, { params, isNew: true });
   const cluster = await findBound(service, params.cluster_id, identity);
-  const infraEnv = draftNew(service, params, { cluster, identity });
+  const draft = draftNew(service, params, { cluster, identity });
+  const infraEnv = await withVersion(service, exchange, draft);
   checkSize(infraEnv);
+  const { warnings, keep } = await judgeMedium(service, infraEnv);
+  addWarnings(service, exchange, warnings);
   await service.state.create('infra-envs', toRecord(service.key, infraEnv));
+  await keep();
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
+}
+
+/** Refuses settings by their own rules; adds warnings to the answer. @throws ApiFailure 400 */
+async function checkParams(
+  service: Service,
+  exchange: Exchange,
+  { params, isNew }: { readonly params: InfraEnvParams; readonly isNew: boolean },
+): Promise<void> {
+  const rules = { registries: service.requiredRegistries, isNew };
+  addWarnings(service, exchange, checkSettings(params, rules));
+  const networks = params.static_network_config;
+  addWarnings(service, exchange, await checkNetworks(networks, service.networkTool));
+}
+
+/** An InfraEnv with the exact version of its medium. @throws ApiFailure 400 if the store does not have it */
+async function withVersion(
+  service: Service,
+  exchange: Exchange,
+  infraEnv: InfraEnv,
+): Promise<InfraEnv> {
+  const { openshift_version: asked, cpu_architecture: architecture } = infraEnv;
+  const meant = await requireMeant(service.releases, { version: asked, architecture });
+  const { version = asked, warning } = meant;
+  const warnings = warning === undefined ? [] : [`${warning}: the values are not checked`];
+  addWarnings(service, exchange, warnings);
+  return { ...infraEnv, ...withoutUndefined({ openshift_version: version }) };
 }
 
 /** Finds the cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
 async function findBound(
   service: Service,
-  id: string | null | undefined,
+  id: string | undefined,
   identity: Identity,
 ): Promise<Cluster | undefined> {
   if (!isFilled(id)) return undefined;
@@ -116,29 +155,38 @@ async function findBound(
 const ATTEMPTS = 5;
 
 async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
-  const identity = await identify(service, exchange);
-  const asked = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
-  await findInfraEnv(service, asked, identity);
+  await findAsked(service, exchange);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
-  addWarnings(service, exchange, checkSettings(params, { registries: service.requiredRegistries }));
-  addWarnings(
-    service,
-    exchange,
-    await checkNetworks(params.static_network_config, service.networkTool),
-  );
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const before = await findInfraEnv(service, asked, identity);
-    const infraEnv = draftChange(service, params, before);
+  await checkParams(service, exchange, { params, isNew: false });
+  const infraEnv = await replaceInfraEnv(service, exchange, async (before) => {
+    const draft = draftChange(service, params, before);
+    const isAsked = isFilled(params.openshift_version);
+    const chosen = isAsked ? await withVersion(service, exchange, draft) : draft;
     // The URL of an unchanged image stays valid.
-    if (isSame(infraEnv, before)) {
-      return exchange.json(await formatInfraEnv(service, exchange, before), 201);
-    }
+    return isSame(chosen, before) ? undefined : chosen;
+  });
+  return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
+}
+
+/** Stores the next revision of the InfraEnv that a request names. @throws ApiFailure 400, 404, 409, 413 */
+async function replaceInfraEnv(
+  service: Service,
+  exchange: Exchange,
+  draft: (before: InfraEnv) => Promise<InfraEnv | undefined>,
+): Promise<InfraEnv> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const before = await findAsked(service, exchange);
+    const infraEnv = await draft(before);
+    if (!infraEnv) return before;
     checkSize(infraEnv);
+    const { warnings, keep } = await judgeMedium(service, infraEnv);
     if (!(await service.state.replace('infra-envs', toRecord(service.key, infraEnv)))) continue;
+    addWarnings(service, exchange, warnings);
     await endUrls(service, exchange, before);
-    return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
+    await keep();
+    return infraEnv;
   }
-  throw new ApiFailure(409, `infra env ${asked} is being changed by other requests`);
+  throw new ApiFailure(409, 'the infra env is being changed by other requests');
 }
 
 /** True if a change has no effect. */

@@ -1,19 +1,24 @@
 import { SealiftError } from '../../base/errors.ts';
 import { isHostAddress } from '../../base/ip-address.ts';
-import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
+import {
+  checkIgnition,
+  IGNITION_VERSION,
+  parseIgnition,
+  readGivenIgnition,
+} from '../../ignition/index.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
-import { joinProblem } from '../../base/text/words.ts';
+import { redact } from '../../base/text/redact.ts';
+import { joinProblem, printable } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { explainPullSecretFault, readPullSecret, type AuthFault } from '../../registry/index.ts';
 import { ApiFailure } from '../openapi.ts';
-import { checkMaps } from './networks.ts';
 import type { InfraEnv, InfraEnvParams, InfraEnvSettings, KernelArgument } from './infra-env.ts';
 
 /* Owns the rules of an InfraEnv's settings. */
 
-type PullSecretRules = {
-  /** Start of messages about the pull secret. */
-  readonly prefix?: string;
+type SettingRules = {
+  /** True for a new InfraEnv: assisted-service has other words there. */
+  readonly isNew: boolean;
   /** Registries that each pull secret must name. */
   readonly registries: readonly string[];
 };
@@ -27,17 +32,17 @@ export const IMAGE_TYPE = 'disconnected-iso';
  * @returns warnings of settings that were probably not intended, each with its field
  * @throws ApiFailure 400
  */
-export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): readonly string[] {
+export function checkSettings(params: InfraEnvParams, rules: SettingRules): readonly string[] {
   const { image_type: type = IMAGE_TYPE, pull_secret: secret } = params;
   checkRendezvous(type, params.rendezvous_ip ?? '');
   if (type !== IMAGE_TYPE) {
     throw bad(`image type ${type} is not supported: this service has only ${IMAGE_TYPE}`);
   }
-  if (secret !== undefined) checkPullSecret(secret, rules);
-  checkKeys(params.ssh_authorized_key);
+  // An empty one is as good as none in a change, and refused in a new InfraEnv.
+  if (secret !== undefined && (secret !== '' || rules.isNew)) checkPullSecret(secret, rules);
+  checkKeys(params.ssh_authorized_key, rules);
   checkNtp(params);
   for (const argument of params.kernel_arguments ?? []) checkKernelArgument(argument);
-  checkMaps(params.static_network_config ?? []);
   checkProxy(params.proxy);
   return [
     ...checkTrustBundle(params.additional_trust_bundle),
@@ -60,8 +65,8 @@ export function listNtpSources({
   ntp_sources: sources,
   additional_ntp_sources: additional,
 }: {
-  readonly ntp_sources?: string | null | undefined;
-  readonly additional_ntp_sources?: string | null | undefined;
+  readonly ntp_sources?: string | undefined;
+  readonly additional_ntp_sources?: string | undefined;
 }): readonly string[] {
   const text = isGiven(sources) ? sources : (additional ?? '');
   return text === '' ? [] : text.split(',').map((source) => source.trim());
@@ -79,7 +84,8 @@ function checkRendezvous(type: string, address: string): void {
 const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
 
 /** Checks a pull secret, in assisted-service's words. Messages quote only the names of registries. */
-function checkPullSecret(text: string, { prefix = '', registries }: PullSecretRules): void {
+function checkPullSecret(text: string, { isNew, registries }: SettingRules): void {
+  const prefix = isNew ? 'pull secret for new infraEnv is invalid: ' : '';
   const read = readPullSecret(text);
   const why = explainPullSecretFault(read, FAULTS);
   if (why !== undefined) throw bad(`${prefix}pull secret ${why}`);
@@ -115,11 +121,24 @@ const AUTH: Readonly<Record<AuthFault, (registry: string) => string>> = {
 const namesOf = (registry: string): readonly string[] =>
   registry === 'docker.io' ? [registry, 'https://index.docker.io/v1/'] : [registry];
 
-function checkKeys(keys: string | null | undefined): void {
+function checkKeys(keys: string | undefined, { isNew }: SettingRules): void {
   if ((keys ?? '').trim() === '') return;
   const why = explainUnusable.sshKeys(keys ?? '');
-  if (why !== undefined) throw bad(`SSH key is not valid: ${why}`);
+  if (why === undefined) return;
+  if (isNew) throw bad(`SSH key is not valid: ${why}`);
+  throw bad(
+    `SSH key: ${nameKey(keys ?? '')} does not match any supported type: ${KEY_TYPES}: ${why}`,
+  );
 }
+
+/** As assisted-service lists them; others are accepted as well. */
+const KEY_TYPES = 'ssh-rsa, ssh-ed25519, ecdsa-[VARIANT]';
+
+const LONGEST_KEY = 64;
+
+/** The beginning of a text that is not a key; a private key is not quoted. */
+const nameKey = (text: string): string =>
+  text.includes('PRIVATE KEY') ? 'a private key' : printable(text.trim()).slice(0, LONGEST_KEY);
 
 function checkNtp({
   ntp_sources: sources,
@@ -128,50 +147,81 @@ function checkNtp({
   if (isGiven(sources) && isGiven(additional)) {
     throw bad('ntp_sources and additional_ntp_sources are mutually exclusive');
   }
-  const wrong = listNtpSources({ ntp_sources: sources, additional_ntp_sources: additional }).find(
-    (source) => explainUnusable.timeServer(source) !== undefined,
-  );
-  if (wrong === undefined) return;
-  throw bad(`Invalid NTP source: ${wrong === '' ? 'an entry is empty' : wrong}`);
+  const text = isGiven(sources) ? sources : (additional ?? '');
+  // assisted-service takes no blank, which a person may type after a comma.
+  const why = listNtpSources({ ntp_sources: text })
+    .map((source) => (source === '' ? 'an entry is empty' : explainUnusable.timeServer(source)))
+    .find((each) => each !== undefined);
+  if (why !== undefined) throw bad(`Invalid NTP source: ${text}: ${why}`);
 }
 
-const isGiven = (text: string | null | undefined): text is string =>
-  text !== undefined && text !== null && text !== '';
+const isGiven = (text: string | undefined): text is string => text !== undefined && text !== '';
 
-function checkKernelArgument({ operation, value }: KernelArgument): void {
-  if (operation !== 'append') {
-    throw bad(`Only kernel argument operation append is supported.  Got ${operation}`);
+function checkKernelArgument({ operation }: Partial<KernelArgument>): void {
+  if (operation === 'append') return;
+  throw bad(`Only kernel argument operation append is supported.  Got ${operation ?? ''}`);
+}
+
+/** Schemes of a proxy: installers refuse others. */
+const PROXIES = [
+  ['http_proxy', 'HTTP', ['http:']],
+  ['https_proxy', 'HTTPS', ['http:', 'https:']],
+] as const;
+
+function checkProxy(proxy: NonNullable<InfraEnvSettings['proxy']> = {}): void {
+  for (const [name, title, schemes] of PROXIES) {
+    const text = proxy[name] ?? '';
+    const why = text === '' ? undefined : explainProxy(text, schemes);
+    if (why !== undefined) throw bad(`Failed to validate ${title} Proxy: ${why}`);
   }
-  if (value === '' || /[\0\n\r]/.test(value))
-    throw bad('kernel argument is empty or has line breaks');
+  const { no_proxy: list = '' } = proxy;
+  const why = explainUnusable.noProxy(list);
+  if (why !== undefined) throw bad(`${NO_PROXY}: ${list} is not a valid no_proxy entry: ${why}`);
 }
 
-function checkProxy(proxy: InfraEnvSettings['proxy']): void {
-  for (const name of ['http_proxy', 'https_proxy'] as const) {
-    const text = proxy?.[name] ?? '';
-    const why = text === '' ? undefined : explainUnusable.proxy(text);
-    if (why !== undefined) throw bad(joinProblem(name, why));
+/** Explains in assisted-service's words why a proxy cannot be used; the password is not quoted. */
+function explainProxy(text: string, schemes: readonly string[]): string | undefined {
+  const why = explainUnusable.proxy(text);
+  const hasScheme = schemes.some((scheme) => text.toLowerCase().startsWith(`${scheme}//`));
+  if (why === undefined && hasScheme) return undefined;
+  const shown = `'${redact(text)}'`;
+  // A host with a port looks like a scheme.
+  if (!hasScheme && /^[\w.+-]+:(?:\/\/)?[\w.-]+/.test(text)) {
+    return `The URL scheme must be http and specified in the URL: ${shown}`;
   }
-  const why = explainUnusable.noProxy(proxy?.no_proxy ?? '');
-  if (why !== undefined) throw bad(joinProblem('no_proxy', why));
+  return `Proxy URL format is not valid: ${shown}${why === undefined ? '' : `: ${why}`}`;
 }
 
-function checkTrustBundle(bundle: string | null | undefined): readonly string[] {
+const NO_PROXY =
+  'NO Proxy is a comma-separated list of destination domain names, domains, IP addresses or other network ' +
+  "CIDRs. A domain can be prefaced with '.' to include all subdomains of that domain. Use '*' to bypass proxy " +
+  'for all destinations with OpenShift 4.8 or later.';
+
+function checkTrustBundle(bundle: string | undefined): readonly string[] {
   if (!isGiven(bundle)) return [];
   const why = explainUnusable.trustBundle(bundle);
-  if (why !== undefined) throw bad(joinProblem('additional_trust_bundle', why));
+  if (why !== undefined) throw bad(`invalid block: ${joinProblem('additional_trust_bundle', why)}`);
   return warnOfBundle(readTrustBundle(bundle)).map((each) => `additional_trust_bundle: ${each}`);
 }
 
-/** Checks an override against Ignition 3.1 and 3.2, the versions that assisted-service accepts. */
-function checkOverride(override: string | null | undefined): readonly string[] {
+/** Checks an override by the whole specification of Ignition 3.1 and 3.2, as assisted-service does. */
+function checkOverride(override: string | undefined): readonly string[] {
   if (!isGiven(override)) return [];
   try {
-    return readGivenIgnition(override, 'ignition_config_override', IGNITION_VERSION).warnings;
+    const config = parseIgnition(override, OVERRIDE, IGNITION_VERSION);
+    const problems = checkIgnition(config, OVERRIDE);
+    const report = problems.map(({ path = '', problem }) => `error at ${path}: ${problem}`);
+    if (problems.length > 0) throw refuseOverride('config is not valid', report.join('\n'));
+    return readGivenIgnition(override, OVERRIDE, IGNITION_VERSION).warnings;
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
-    const problem =
-      error.code === 'ignition.version' ? 'unsupported config version' : 'config is not valid';
-    throw bad(`error parsing ignition: ${problem}`);
+    const isOther = error.code === 'ignition.version';
+    const problem = isOther ? 'unsupported config version' : 'config is not valid';
+    throw refuseOverride(problem, error.message);
   }
 }
+
+const OVERRIDE = 'ignition_config_override';
+
+const refuseOverride = (problem: string, report: string): ApiFailure =>
+  bad(`error parsing ignition: ${problem}, error report: ${report}`);

@@ -67,7 +67,7 @@ describe('the check of a form', () => {
       rendezvous_ip: 'here',
       kernel_arguments: [
         { operation: 'append', value: 'quiet' },
-        { operation: 'append', value: '' },
+        { operation: 'append', value: 'a b' },
       ],
       static_network_config: [
         {
