@@ -87,7 +87,7 @@ describe.skipIf(!hasJudges)('the URL of a host', () => {
       'the URL has expired: request the URL of the image again',
     ]);
     for (const body of [{}, { host: '' }, { host: 'a b' }, { host: 'a', expires_in: 1 }]) {
-      expect((await service.call('POST', urls(), { body })).status).toBe(422);
+      expect((await service.call('POST', urls(), { body })).status).toBe(400);
     }
   });
 
