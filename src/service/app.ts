@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { routePath } from 'hono/route';
-import { RegistryError } from '../base/errors.ts';
+import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
 import { addFixedRoutes } from './fixed.ts';
@@ -100,7 +100,7 @@ export function answerFailure(error: Error): Response {
         ? new ApiFailure(error.status, error.message)
         : error instanceof RegistryError
           ? new ApiFailure(503, `the ${placeOf(error)} cannot be read now`)
-          : new ApiFailure(500, 'internal error');
+          : explainOther(error);
   return Response.json(formatFailure(failure), {
     status: failure.status,
     headers: {
@@ -109,6 +109,17 @@ export function answerFailure(error: Error): Response {
       ...(failure instanceof WrongMethod && { Allow: failure.allow }),
     },
   });
+}
+
+/** A tenant can act on some failures of records. The others are for the operator, in the log. */
+function explainOther(error: Error): ApiFailure {
+  const code = error instanceof SealiftError ? error.code : '';
+  if (code === 'service.tenant-limit') return new ApiFailure(403, error.message);
+  if (code === 'service.record-damaged') return new ApiFailure(500, error.message);
+  if (error instanceof IntegrityError && code.startsWith('service.')) {
+    return new ApiFailure(503, 'the records cannot be read now');
+  }
+  return new ApiFailure(500, 'internal error');
 }
 
 const placeOf = ({ code }: RegistryError): string =>

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Identity } from './auth/identity.ts';
 import {
+  addWarnings,
   BASE_PATH,
   identify,
   readBody,
@@ -11,6 +12,7 @@ import {
 } from './context.ts';
 import { ApiFailure, notFound, requireUuid } from './openapi.ts';
 import { minorOf } from '../openshift/release/version.ts';
+import { listPage } from './pages.ts';
 import type { StoredRecord } from './state/state.ts';
 import { findMeant, newestOf } from './store/versions.ts';
 
@@ -61,8 +63,7 @@ export function addClusterRoutes(app: App, service: Service): void {
     );
   });
   app.delete(`${clusters}/:cluster_id`, async (exchange) => {
-    const record = await findAsked(service, exchange, 'Failed to get cluster');
-    await service.state.remove('clusters', record.id);
+    await removeCluster(service, exchange);
     return exchange.body(null, 204);
   });
 }
@@ -97,24 +98,37 @@ async function listClusters(service: Service, exchange: Exchange): Promise<Respo
     requireUuid(installed, 'openshift_cluster_id', 'query');
     return exchange.json([]); // the service hears of no installed cluster
   }
-  const records = await service.state.list('clusters', tenant);
-  return exchange.json(records.map((record) => formatCluster(record as ClusterRecord)));
+  const page = await listPage(service, exchange, { collection: 'clusters', tenant });
+  return exchange.json(page.map((record) => formatCluster(record as ClusterRecord)));
 }
 
-/** Finds the cluster that a request names. @param failed the words before the id in a refusal */
-async function findAsked(
-  service: Service,
-  exchange: Exchange,
-  failed?: string,
-): Promise<ClusterRecord> {
+/**
+ * Removes a cluster, also one that cannot be read. Its InfraEnvs stay, as in assisted-service, and a
+ * warning names them.
+ *
+ * @throws ApiFailure 404
+ */
+async function removeCluster(service: Service, exchange: Exchange): Promise<void> {
+  const { tenant } = await identify(service, exchange);
+  const id = requireUuid(exchange.req.param('cluster_id') ?? '', 'cluster_id');
+  const head = await service.state.find('clusters', id);
+  if (head?.tenant !== tenant) {
+    throw new ApiFailure(404, `Failed to get cluster ${id}: record not found`);
+  }
+  await service.state.remove('clusters', id);
+  const { records, damaged } = await service.state.list('infra-envs', { tenant, parent: id });
+  const left = [...records.map((each) => each.id), ...damaged];
+  if (left.length === 0) return;
+  addWarnings(service, exchange, [
+    `infra envs of the cluster stay, without images, until they are deleted: ${left.join(' ')}`,
+  ]);
+}
+
+/** Finds the cluster that a request names. @throws ApiFailure 404 */
+async function findAsked(service: Service, exchange: Exchange): Promise<ClusterRecord> {
   const identity = await identify(service, exchange);
   const id = requireUuid(exchange.req.param('cluster_id') ?? '', 'cluster_id');
-  try {
-    return await findRecord(service, id, identity);
-  } catch (error) {
-    if (failed === undefined || !(error instanceof ApiFailure)) throw error;
-    throw new ApiFailure(error.status, `${failed} ${id}: ${error.message}`);
-  }
+  return findRecord(service, id, identity);
 }
 
 /** Finds a cluster of the tenant. @throws ApiFailure 404 */
@@ -174,8 +188,8 @@ export async function findRecord(
   id: string,
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<ClusterRecord> {
-  const record = await service.state.read('clusters', id);
-  if (record?.tenant !== tenant) throw notFound();
+  const record = await service.state.read('clusters', id, tenant);
+  if (!record) throw notFound();
   return record as ClusterRecord;
 }
 

@@ -15,7 +15,7 @@ import type { CustomisedImages } from './images/images.ts';
 import type { DeliveryMemory, Readers } from './images/readers.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
-import type { ServiceKey, State } from './state/state.ts';
+import type { State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
 
 /**
@@ -24,7 +24,6 @@ import type { Releases } from './store/releases.ts';
  */
 export type Service = {
   readonly state: State;
-  readonly key: ServiceKey;
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
   readonly shortUrls: ShortUrls;

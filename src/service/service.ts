@@ -16,9 +16,11 @@ import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
 import { claimDataDirectory } from './state/data-directory.ts';
-import { openFileState } from './state/files.ts';
-import { openPostgresState } from './state/postgres.ts';
-import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
+import { openFileBackend } from './state/files.ts';
+import { readMasterKey, type KeyRing, type ServiceKey } from './state/keys.ts';
+import { openRecords } from './state/open.ts';
+import { openPostgresBackend } from './state/postgres.ts';
+import type { State, TenantLimits } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
 
 /* Owns the start and the end of the service. */
@@ -28,6 +30,9 @@ export type ServiceSettings = BudgetSettings & {
   /** URL of PostgreSQL; absent: records are files below `data`. */
   readonly database?: string;
   readonly key: Secret;
+  /** The key before `key`, while replicas change it. */
+  readonly previousKey?: Secret;
+  readonly tenantLimits?: TenantLimits;
   readonly auth: AuthSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
@@ -63,6 +68,9 @@ export type ServiceSettings = BudgetSettings & {
 /** Milliseconds to retry: a client gives up sooner, and resumes. */
 const RETRY_FOR = 30_000;
 
+/** Limits of a tenant, if the settings name no others. */
+const LIMITS: TenantLimits = { records: 1000, bytes: 256 << 20 };
+
 /**
  * Opens the service with its records. Close it after the last request.
  */
@@ -70,9 +78,8 @@ export async function openService(
   settings: ServiceSettings,
 ): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
   const { data, auth, isTls, now, host, warn } = settings;
-  const key = readServiceKey(settings.key);
+  const { state, ring: key } = await openState(settings);
   const service = {
-    key,
     auth: createAuth(auth, host),
     ...createUrls(key, settings),
     openApi: readOpenApi(),
@@ -82,7 +89,6 @@ export async function openService(
     warn,
     ending: settings.ending,
   };
-  const state = await openState(settings, key);
   const cache = await openPartCache({
     partSize: CHUNK,
     directory: join(data, 'cache'),
@@ -150,18 +156,22 @@ const createUrls = (key: ServiceKey, { ports = {}, urlLifetime, now }: UrlSettin
 });
 
 async function openState(
-  { data, database, warn, host, ending: signal }: ServiceSettings,
-  key: ServiceKey,
-): Promise<State> {
+  settings: ServiceSettings,
+): Promise<{ readonly state: State; readonly ring: KeyRing }> {
+  const {
+    data,
+    database,
+    previousKey,
+    tenantLimits: limits = LIMITS,
+    warn,
+    host,
+    ending: signal,
+  } = settings;
+  const previous = previousKey && readMasterKey(previousKey, '--previous-key');
+  const keys = { key: readMasterKey(settings.key), ...withoutUndefined({ previous }) };
   await claimDataDirectory(data, warn);
-  const state = await (database === undefined
-    ? openFileState(join(data, 'records'), { signal, warn })
-    : openPostgresState(database, { env: host.env, warn }));
-  try {
-    await checkServiceKey(key, state);
-    return state;
-  } catch (error) {
-    await state.close();
-    throw error;
-  }
+  const backend = await (database === undefined
+    ? openFileBackend(join(data, 'records'), { signal, warn })
+    : openPostgresBackend(database, { env: host.env, warn }));
+  return openRecords(backend, { keys, limits, warn });
 }

@@ -135,7 +135,7 @@ async function formatUrl(
 async function revokeAll(service: Service, exchange: Exchange, infraEnv: InfraEnv): Promise<void> {
   const { revision } = infraEnv;
   const next = { ...infraEnv, revision: revision + 1, updated_at: toTime(service.now()) };
-  if (!(await service.state.replace('infra-envs', toRecord(service.key, next)))) {
+  if (!(await service.state.replace('infra-envs', toRecord(next)))) {
     throw busy(infraEnv); // another request has changed it, and so ended its URLs
   }
   await endUrls(service, exchange, infraEnv);

@@ -29,7 +29,8 @@ import type { NetworkTool } from '../../nmstate/index.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
-import type { State, ServiceKey } from '../state/state.ts';
+import type { ServiceKey } from '../state/keys.ts';
+import type { State } from '../state/state.ts';
 import { useRelease, type Release } from '../store/entry.ts';
 import type { Releases } from '../store/releases.ts';
 import { readValues } from './values.ts';
@@ -43,7 +44,7 @@ export type Recent<Value> = {
 };
 
 type Sweep = {
-  readonly state: Pick<State, 'read'>;
+  readonly state: Pick<State, 'find'>;
   /** Directory of all overlays of this process. */
   readonly directory: string;
 };
@@ -70,7 +71,7 @@ export type CustomisedImages = {
   /** Archive to append to the initrd of the ISO when it boots from the network. @throws ApiFailure 400, 500 */
   readonly readArchive: (infraEnv: InfraEnv, release: Release) => Promise<Uint8Array>;
   /** Removes the stored overlays of a revision that is no longer served. */
-  readonly forget: (infraEnv: InfraEnv) => Promise<void>;
+  readonly forget: (infraEnv: Pick<InfraEnv, 'id' | 'revision'>) => Promise<void>;
 };
 
 /** Overlays in memory; one has some 60 KiB. */
@@ -91,7 +92,7 @@ export function createImages(
   const overlays = createRecent<PackedOverlay>(MOST, isOfValues);
   const ignitions = createRecent<string>(MOST_TEXTS, isOfValues);
   const archives = createRecent<Uint8Array>(MOST_TEXTS, isOfValues);
-  const nameOf = ({ id, revision }: InfraEnv, { base }: Release): string =>
+  const nameOf = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>, { base }: Release): string =>
     `${id} ${revision} ${base.digest}`;
   const placeOf = (infraEnv: InfraEnv, release: Release): OverlayPlace => ({
     directory,
@@ -197,7 +198,7 @@ export async function sweepOverlays({ state, directory }: Sweep): Promise<void> 
   for (const name of await listNames(directory)) {
     const [, id, revision] = LABEL.exec(name) ?? [];
     if (id === undefined) continue;
-    const record = await state.read('infra-envs', id);
+    const record = await state.find('infra-envs', id);
     if (record && record.revision <= Number(revision)) continue;
     await rm(join(directory, name), { force: true });
   }

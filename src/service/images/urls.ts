@@ -169,7 +169,7 @@ export function chooseLastModified(
 export async function endUrls(
   service: Service,
   exchange: Exchange,
-  infraEnv: InfraEnv,
+  infraEnv: Pick<InfraEnv, 'id' | 'revision'>,
 ): Promise<void> {
   await service.images.forget(infraEnv);
   const readers = service.readers.list(infraEnv.id);

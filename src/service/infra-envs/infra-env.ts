@@ -1,9 +1,9 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { Secret } from '../../base/secret.ts';
-import type { ServiceKey, StoredRecord } from '../state/state.ts';
+import type { StoredRecord } from '../state/state.ts';
 
-/* Owns the record of an InfraEnv: its members, and the encryption of the private ones. */
+/* Owns the record of an InfraEnv. */
 
 export type StaticNetwork = {
   readonly network_yaml?: string;
@@ -44,7 +44,6 @@ export type InfraEnvParams = InfraEnvSettings & {
   readonly cpu_architecture?: string;
 };
 
-/** Members of an InfraEnv that can be read without the key. */
 type InfraEnvHead = {
   readonly name: string;
   readonly cluster_id?: string;
@@ -55,11 +54,7 @@ type InfraEnvHead = {
   readonly updated_at: string;
 };
 
-/** Stored InfraEnv: a proxy, a network or an Ignition config may hold passwords, so they are sealed. */
-type InfraEnvBody = InfraEnvHead & {
-  /** Members outside the head as JSON, encrypted for this InfraEnv. */
-  readonly sealed: string;
-};
+type InfraEnvBody = InfraEnvHead & InfraEnvSettings & { readonly pull_secret: string };
 
 export type InfraEnv = InfraEnvHead &
   InfraEnvSettings & {
@@ -69,39 +64,18 @@ export type InfraEnv = InfraEnvHead &
     readonly pull_secret: Secret;
   };
 
-type Sealed = Omit<InfraEnvSettings, 'openshift_version'> & { readonly pull_secret: string };
-
 type MacMap = NonNullable<StaticNetwork['mac_interface_map']>;
 
-/** True if the InfraEnv is bound to this cluster; nothing is decrypted. */
-export const isBoundTo = ({ body }: StoredRecord, cluster: string): boolean =>
-  (body as InfraEnvBody).cluster_id === cluster;
-
-/** @throws IntegrityError `service.key-wrong` */
-export function toInfraEnv(
-  key: ServiceKey,
-  { id, tenant, revision, body }: StoredRecord,
-): InfraEnv {
-  const { sealed, ...head } = body as InfraEnvBody;
-  const { pull_secret, ...settings } = JSON.parse(key.open(sealed, ownerOf(id))) as Sealed;
-  return { ...settings, ...head, id, tenant, revision, pull_secret: new Secret(pull_secret) };
+export function toInfraEnv({ id, tenant, revision, body }: StoredRecord): InfraEnv {
+  const { pull_secret, ...others } = body as InfraEnvBody;
+  return { ...others, id, tenant, revision, pull_secret: new Secret(pull_secret) };
 }
 
-export function toRecord(key: ServiceKey, infraEnv: InfraEnv): StoredRecord {
-  const { id, tenant, revision, pull_secret, ...all } = infraEnv;
-  const { name, cluster_id, openshift_version, cpu_architecture, ...others } = all;
-  const { user_name, created_at, updated_at, ...settings } = others;
-  const sealed: Sealed = { ...settings, pull_secret: pull_secret.reveal() };
-  const body: InfraEnvBody = {
-    ...withoutUndefined({ cluster_id, openshift_version }),
-    name,
-    cpu_architecture,
-    user_name,
-    created_at,
-    updated_at,
-    sealed: key.seal(JSON.stringify(sealed), ownerOf(id)),
-  };
-  return { id, tenant, revision, body };
+export function toRecord(infraEnv: InfraEnv): StoredRecord {
+  const { id, tenant, revision, pull_secret, ...others } = infraEnv;
+  const { cluster_id: parent } = infraEnv;
+  const body: InfraEnvBody = { ...others, pull_secret: pull_secret.reveal() };
+  return { id, tenant, revision, ...withoutUndefined({ parent }), body: body };
 }
 
 /** A host with MAC addresses in the form of the kernel, in which they are stored, compared and written. */
@@ -125,8 +99,6 @@ export const sortNetworks = (hosts: readonly StaticNetwork[]): readonly StaticNe
         compare(a.network_yaml ?? '', b.network_yaml ?? '') ||
         compareMaps(a.mac_interface_map, b.mac_interface_map),
     );
-
-const ownerOf = (id: string): string => `InfraEnv ${id}`;
 
 const sortMap = (map: MacMap): MacMap => map.toSorted(compareEntries);
 

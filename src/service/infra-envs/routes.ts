@@ -15,15 +15,10 @@ import {
 import { endUrls, NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
+import { listPage } from '../pages.ts';
 import { requireMeant } from '../store/versions.ts';
 import { draftChange, draftNew, isFilled } from './drafts.ts';
-import {
-  isBoundTo,
-  toInfraEnv,
-  toRecord,
-  type InfraEnv,
-  type InfraEnvParams,
-} from './infra-env.ts';
+import { toInfraEnv, toRecord, type InfraEnv, type InfraEnvParams } from './infra-env.ts';
 import { judgeMedium } from './judge.ts';
 import { checkNetworks } from './networks.ts';
 import { checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
@@ -40,13 +35,13 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
     const { tenant } = await identify(service, exchange);
     const asked = exchange.req.query('cluster_id');
     const cluster = asked === undefined ? asked : requireUuid(asked, 'cluster_id', 'query');
-    const all = await service.state.list('infra-envs', tenant);
-    const found = all
-      .filter((record) => cluster === undefined || isBoundTo(record, cluster))
-      .map((record) => toInfraEnv(service.key, record));
-    return exchange.json(
-      await Promise.all(found.map((each) => formatInfraEnv(service, exchange, each))),
-    );
+    const page = await listPage(service, exchange, {
+      collection: 'infra-envs',
+      tenant,
+      parent: cluster,
+    });
+    const shown = page.map((record) => formatInfraEnv(service, exchange, toInfraEnv(record)));
+    return exchange.json(await Promise.all(shown));
   });
   app.get(one, async (exchange) => {
     const infraEnv = await findAsked(service, exchange);
@@ -54,10 +49,9 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   });
   app.patch(one, (exchange) => updateInfraEnv(service, exchange));
   app.delete(one, async (exchange) => {
-    const infraEnv = await findAsked(service, exchange);
-    await service.state.remove('infra-envs', infraEnv.id);
-    await endUrls(service, exchange, infraEnv);
-    await service.state.remove('image-urls', infraEnv.id);
+    const identity = await identify(service, exchange);
+    const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
+    await removeInfraEnv(service, exchange, { id, ...identity });
     return exchange.body(null, 204);
   });
   app.get(`${one}/hosts`, async (exchange) => {
@@ -80,13 +74,27 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
 
 /** Finds an InfraEnv of the tenant. @throws ApiFailure 404 */
 export async function findInfraEnv(
-  { state, key }: Service,
+  { state }: Pick<Service, 'state'>,
   id: string,
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<InfraEnv> {
-  const record = await state.read('infra-envs', id);
-  if (record?.tenant !== tenant) throw notFound();
-  return toInfraEnv(key, record);
+  const record = await state.read('infra-envs', id, tenant);
+  if (!record) throw notFound();
+  return toInfraEnv(record);
+}
+
+/** Removes an InfraEnv of the tenant, also one that cannot be read. @throws ApiFailure 404 */
+async function removeInfraEnv(
+  service: Service,
+  exchange: Exchange,
+  { id, tenant }: Identity & { readonly id: string },
+): Promise<void> {
+  const { state } = service;
+  const head = await state.find('infra-envs', id);
+  if (head?.tenant !== tenant) throw notFound();
+  await state.remove('infra-envs', id);
+  await state.remove('image-urls', id);
+  await endUrls(service, exchange, head);
 }
 
 async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv> {
@@ -105,7 +113,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   checkSize(infraEnv);
   const { warnings, keep } = await judgeMedium(service, infraEnv);
   addWarnings(service, exchange, warnings);
-  await service.state.create('infra-envs', toRecord(service.key, infraEnv));
+  await service.state.create('infra-envs', toRecord(infraEnv));
   await keep();
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
 }
@@ -180,7 +188,7 @@ async function replaceInfraEnv(
     if (!infraEnv) return before;
     checkSize(infraEnv);
     const { warnings, keep } = await judgeMedium(service, infraEnv);
-    if (!(await service.state.replace('infra-envs', toRecord(service.key, infraEnv)))) continue;
+    if (!(await service.state.replace('infra-envs', toRecord(infraEnv)))) continue;
     addWarnings(service, exchange, warnings);
     await endUrls(service, exchange, before);
     await keep();

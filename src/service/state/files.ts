@@ -4,26 +4,30 @@ import { sweepDirectory } from '../../base/disk/aside.ts';
 import { makeDirectory, syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { takeLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { readOwnFile } from '../../base/disk/open-file.ts';
-import { DiskError, IntegrityError } from '../../base/errors.ts';
+import { DiskError, SealiftError } from '../../base/errors.ts';
+import type { Json } from '../../base/text/json.ts';
 import { decodeJson, ifFaultless } from '../../shape/decode.ts';
-import { COLLECTIONS, RECORDS, type Collection, type State, type StoredRecord } from './state.ts';
-
-type Documents = Map<string, StoredRecord>;
+import type { Backend, Change, Place, Row } from './backend.ts';
+import type { Texts } from './keys.ts';
+import { openLedgerFile, type LedgerFile } from './ledger-file.ts';
+import { COLLECTIONS, RECORD_FILE } from './state.ts';
 
 /**
- * Opens records that are stored one per file, below a folder that only this process uses. All of them are
- * in memory as well: a file is written first, and read only at the start.
+ * Opens records that are stored one per file, with a file for the ledger, below a folder that only
+ * this process uses.
  *
- * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`; IntegrityError
- * `service.record-damaged`
+ * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`
  */
-export async function openFileState(directory: string, lease: LeaseOptions): Promise<State> {
+export async function openFileBackend(directory: string, lease: LeaseOptions): Promise<Backend> {
   await makeDirectory(directory, 0o700);
   const unlock = await takeLock(directory, lease);
   try {
-    await sweepDirectory(directory, { alone: true });
-    const collections = await readCollections(directory);
-    return createState(directory, collections, unlock);
+    for (const folder of ['', ...COLLECTIONS]) {
+      await makeDirectory(join(directory, folder), 0o700);
+      await sweepDirectory(join(directory, folder), { alone: true });
+    }
+    const ledger = await openLedgerFile(join(directory, 'ledger'));
+    return createBackend(directory, ledger, unlock);
   } catch (error) {
     await unlock();
     throw error;
@@ -42,96 +46,152 @@ async function takeLock(directory: string, options: LeaseOptions): Promise<() =>
   }
 }
 
-async function readCollections(directory: string): Promise<Map<Collection, Documents>> {
-  const collections = new Map<Collection, Documents>();
-  for (const collection of COLLECTIONS) {
-    const folder = join(directory, collection);
-    await makeDirectory(folder, 0o700);
-    await sweepDirectory(folder, { alone: true });
-    const documents: Documents = new Map();
-    for (const name of (await readdir(folder)).sort()) {
-      if (!name.endsWith('.json')) continue;
-      const path = join(folder, name);
-      const record = parseRecord((await readOwnFile(path)) ?? Buffer.of(), path, collection);
-      documents.set(record.id, record);
-    }
-    collections.set(collection, documents);
-  }
-  return collections;
-}
-
-function parseRecord(bytes: Uint8Array, path: string, collection: Collection): StoredRecord {
-  const read = ifFaultless(decodeJson(RECORDS[collection], bytes));
-  if (read && basename(path) === `${read.id}.json`) return read;
-  throw new IntegrityError('service.record-damaged', `"${path}" is not a record of the service`, {
-    hint: 'restore it from a backup, or remove it',
-  });
-}
-
-function createState(
+function createBackend(
   directory: string,
-  collections: Map<Collection, Documents>,
+  ledger: LedgerFile,
   unlock: () => Promise<void>,
-): State {
-  const documentsOf = (collection: Collection): Documents => {
-    const documents = collections.get(collection);
-    if (documents) return documents;
-    throw new TypeError(`no collection ${collection}`);
+): Backend {
+  const pathOf = ({ collection, id }: Place): string => join(directory, collection, `${id}.json`);
+  const readRow = async (place: Place): Promise<Row | undefined> =>
+    parseRow(place.id, await readIfOurs(pathOf(place)));
+  const inOrder = createQueue();
+  const carryOut = async ({ put = [], gone = [] }: Change): Promise<void> => {
+    for (const place of put) await writeFileAtomic(pathOf(place), formatRow(place.id, place.row));
+    for (const place of gone) {
+      await rm(pathOf(place), { force: true });
+      await syncDirectory(join(directory, place.collection));
+    }
   };
-  const pathOf = (collection: Collection, id: string): string =>
-    join(directory, collection, `${id}.json`);
-  const write = async (collection: Collection, record: StoredRecord): Promise<void> => {
-    await writeFileAtomic(pathOf(collection, record.id), JSON.stringify(record));
-    documentsOf(collection).set(record.id, record);
-  };
-  const inOrder = createQueues();
   return {
-    read: (collection, id) => Promise.resolve(documentsOf(collection).get(id)),
-    list: (collection, tenant) => {
-      const all = [...documentsOf(collection).values()].filter((each) => each.tenant === tenant);
-      return Promise.resolve(all.sort((a, b) => (a.id < b.id ? -1 : 1)));
+    ...createTexts(directory, inOrder),
+    async look(since, place) {
+      const row = place && (await readRow(place));
+      return { ...ledger.linesFrom(since), ...(row && { row }) };
     },
-    create: (collection, record) =>
-      inOrder(record.id, async () => {
-        if (documentsOf(collection).has(record.id)) throw new Error(`${record.id} already exists`);
-        await write(collection, record);
+    async readMany(collection, ids) {
+      const rows = new Map<string, Row>();
+      for (const id of ids) {
+        const row = await readRow({ collection, id });
+        if (row) rows.set(id, row);
+      }
+      return rows;
+    },
+    change: (since, plan) =>
+      inOrder(async () => {
+        const change = plan(ledger.linesFrom(since()).lines);
+        if (change?.isBase) await ledger.replace(change.lines);
+        else if (change) await makeChange(ledger, change, { carryOut, readRow });
       }),
-    replace: (collection, record) =>
-      inOrder(record.id, async () => {
-        const before = documentsOf(collection).get(record.id);
-        if (before?.revision !== record.revision - 1) return false;
-        await write(collection, record);
+    async *scan() {
+      for (const collection of COLLECTIONS) {
+        for (const name of (await readdir(join(directory, collection))).sort()) {
+          if (!name.endsWith('.json')) continue;
+          const place = { collection, id: basename(name, '.json') };
+          yield { ...place, row: await readRow(place) };
+        }
+      }
+    },
+    check: () => syncDirectory(directory),
+    async close() {
+      await ledger.close();
+      await unlock();
+    },
+  };
+}
+
+type RowTools = {
+  readonly carryOut: (change: Change) => Promise<void>;
+  readonly readRow: (place: Place) => Promise<Row | undefined>;
+};
+
+/** The ledger is written first. If the rows cannot be, it is as before. */
+async function makeChange(
+  ledger: LedgerFile,
+  change: Change,
+  { carryOut, readRow }: RowTools,
+): Promise<void> {
+  if (change.lines.length > 0) await ledger.append(change.lines);
+  try {
+    await carryOut(change);
+  } catch (error) {
+    if (!(await isCarriedOut(change, readRow))) {
+      await ledger.takeBack();
+      throw error;
+    }
+  }
+  if (change.lines.length > 0) ledger.settle();
+}
+
+/** True if the rows are there although their durability is in doubt. */
+async function isCarriedOut(
+  { put = [], gone = [] }: Change,
+  readRow: RowTools['readRow'],
+): Promise<boolean> {
+  for (const place of put) {
+    if ((await readRow(place))?.body !== place.row.body) return false;
+  }
+  for (const place of gone) {
+    if (await readRow(place)) return false;
+  }
+  return true;
+}
+
+function createTexts(directory: string, inOrder: Queue): Texts {
+  const readText = async (name: string): Promise<string | undefined> =>
+    (await readOwnFile(join(directory, name)))?.toString('utf8');
+  return {
+    get: readText,
+    keepFirst: (name, text) =>
+      inOrder(async () => {
+        const found = await readText(name);
+        if (found === undefined) await writeFileAtomic(join(directory, name), text);
+        return found ?? text;
+      }),
+    swap: (name, before, after) =>
+      inOrder(async () => {
+        if ((await readText(name)) !== before) return false;
+        await writeFileAtomic(join(directory, name), after);
         return true;
       }),
-    remove: (collection, id) =>
-      inOrder(id, async () => {
-        if (!documentsOf(collection).has(id)) return false;
-        await rm(pathOf(collection, id));
-        await syncDirectory(join(directory, collection));
-        return documentsOf(collection).delete(id);
-      }),
-    keepFirst: (name, text) =>
-      inOrder(name, async () => {
-        const path = join(directory, name);
-        const found = await readOwnFile(path);
-        if (!found) await writeFileAtomic(path, text);
-        return found?.toString('utf8') ?? text;
-      }),
-    check: () => syncDirectory(directory),
-    close: unlock,
+    list: async (prefix) =>
+      (await readdir(directory)).filter((name) => name.startsWith(prefix)).sort(),
   };
 }
 
-/** Creates queues that run the changes of a record one after the other. */
-function createQueues(): <Result>(id: string, work: () => Promise<Result>) => Promise<Result> {
-  const last = new Map<string, Promise<unknown>>();
-  return async (id, work) => {
-    const mine = (last.get(id) ?? Promise.resolve()).then(work, work);
-    last.set(id, mine);
-    try {
-      return await mine;
-    } finally {
-      if (last.get(id) === mine) last.delete(id);
-    }
+/** Bytes of a file; undefined for links, pipes, folders, and files of other users. */
+async function readIfOurs(path: string): Promise<Uint8Array | undefined> {
+  try {
+    return await readOwnFile(path);
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined;
+    throw error;
+  }
+}
+
+const formatRow = (id: string, { body, ...head }: Row): string =>
+  JSON.stringify({ id, ...head, body: JSON.parse(body) as Json });
+
+/** Undefined if the bytes are not a record of this id. */
+function parseRow(id: string, bytes: Uint8Array | undefined): Row | undefined {
+  const read = bytes && ifFaultless(decodeJson(RECORD_FILE, bytes));
+  if (read?.id !== id) return undefined;
+  const { tenant, revision, parent, body } = read;
+  return {
+    tenant,
+    revision,
+    ...(parent !== undefined && { parent }),
+    body: JSON.stringify(body),
+  };
+}
+
+/** Runs one piece of work after the other. */
+type Queue = <Result>(work: () => Promise<Result>) => Promise<Result>;
+
+function createQueue(): Queue {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work, work);
+    last = mine.catch(() => undefined);
+    return mine;
   };
 }

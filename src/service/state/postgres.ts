@@ -2,25 +2,20 @@ import pg from 'pg';
 import { RegistryError, SealiftError } from '../../base/errors.ts';
 import { explainTls } from '../../base/http/network-failure.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Json } from '../../base/text/json.ts';
 import { redact } from '../../base/text/redact.ts';
 import { readDatabaseAccess, type DatabaseAccess } from './database-access.ts';
-import type { State, StoredRecord } from './state.ts';
-
-type Row = Omit<StoredRecord, 'revision' | 'body'> & {
-  readonly revision: string;
-  readonly body: string;
-};
+import { createPostgresBackend } from './postgres-backend.ts';
+import type { Backend } from './backend.ts';
 
 /**
  * Opens records in PostgreSQL, which several processes may serve.
  *
  * @throws RegistryError `service.database`
  */
-export async function openPostgresState(
+export async function openPostgresBackend(
   url: string,
   { env, warn }: { readonly env: NodeJS.ProcessEnv; readonly warn: (message: string) => void },
-): Promise<State> {
+): Promise<Backend> {
   const access = readAccess(url, env);
   if (access.doubt !== undefined) warn(access.doubt);
   const pool = new pg.Pool({
@@ -38,9 +33,9 @@ export async function openPostgresState(
     await pool.end();
     throw describeAway(cause, access.host);
   }
-  return createState(pool, async (text, values) => {
+  return createPostgresBackend(pool, async (work) => {
     try {
-      return await pool.query(text, values);
+      return await work();
     } catch (cause) {
       throw isAway(cause) ? describeAway(cause, access.host) : cause;
     }
@@ -64,7 +59,8 @@ function readAccess(url: string, env: NodeJS.ProcessEnv): DatabaseAccess {
 const AWAY = /^(?:08|53|57|58)/;
 
 const isAway = (error: unknown): boolean =>
-  !(error instanceof pg.DatabaseError) || AWAY.test(error.code ?? '');
+  !(error instanceof SealiftError) && // thrown between two queries
+  (!(error instanceof pg.DatabaseError) || AWAY.test(error.code ?? ''));
 
 function describeAway(cause: unknown, host: string): RegistryError {
   const tls = explainTls({ host }, cause);
@@ -81,7 +77,7 @@ function describeAway(cause: unknown, host: string): RegistryError {
 
 /**
  * Migrations, each applied once, in order, in its own transaction. A released migration never changes:
- * databases keep it, and a replica of the previous release must still work.
+ * databases keep it. After the fourth, replicas of before fail: what they write is in no ledger.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE sealift_records (
@@ -94,6 +90,10 @@ const MIGRATIONS: readonly string[] = [
    )`,
   'CREATE INDEX sealift_records_of_tenant ON sealift_records (collection, tenant, id)',
   'CREATE TABLE sealift_texts (name text PRIMARY KEY, text text NOT NULL)',
+  'ALTER TABLE sealift_records RENAME TO sealift_sealed_records',
+  'ALTER TABLE sealift_sealed_records ADD COLUMN parent text',
+  'DROP INDEX sealift_records_of_tenant',
+  'CREATE TABLE sealift_ledger (seq bigint PRIMARY KEY, text text NOT NULL, mac text NOT NULL)',
 ];
 
 /**
@@ -132,66 +132,3 @@ async function applyMigration(
   await client.query('INSERT INTO sealift_migrations (number) VALUES ($1)', [number]);
   await client.query('COMMIT');
 }
-
-const COLUMNS = 'id, tenant, revision, body';
-
-type Query = <R extends pg.QueryResultRow>(
-  text: string,
-  values?: unknown[],
-) => Promise<pg.QueryResult<R>>;
-
-const createState = (pool: pg.Pool, query: Query): State => ({
-  async read(collection, id) {
-    const { rows } = await query<Row>(
-      `SELECT ${COLUMNS} FROM sealift_records WHERE collection = $1 AND id = $2`,
-      [collection, id],
-    );
-    return rows[0] && toRecord(rows[0]);
-  },
-  async list(collection, tenant) {
-    const { rows } = await query<Row>(
-      `SELECT ${COLUMNS} FROM sealift_records WHERE collection = $1 AND tenant = $2 ORDER BY id`,
-      [collection, tenant],
-    );
-    return rows.map(toRecord);
-  },
-  async create(collection, { id, tenant, revision, body }) {
-    await query(
-      `INSERT INTO sealift_records (collection, ${COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
-      [collection, id, tenant, revision, JSON.stringify(body)],
-    );
-  },
-  async replace(collection, { id, tenant, revision, body }) {
-    const { rowCount } = await query(
-      'UPDATE sealift_records SET tenant = $3, revision = $4, body = $5 ' +
-        'WHERE collection = $1 AND id = $2 AND revision = $4 - 1',
-      [collection, id, tenant, revision, JSON.stringify(body)],
-    );
-    return rowCount === 1;
-  },
-  async remove(collection, id) {
-    const { rowCount } = await query(
-      'DELETE FROM sealift_records WHERE collection = $1 AND id = $2',
-      [collection, id],
-    );
-    return rowCount === 1;
-  },
-  async keepFirst(name, text) {
-    await query('INSERT INTO sealift_texts VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, text]);
-    const found = await query<{ text: string }>('SELECT text FROM sealift_texts WHERE name = $1', [
-      name,
-    ]);
-    return found.rows[0]?.text ?? text;
-  },
-  async check() {
-    await query('SELECT 1');
-  },
-  close: () => pool.end(),
-});
-
-const toRecord = ({ id, tenant, revision, body }: Row): StoredRecord => ({
-  id,
-  tenant,
-  revision: Number(revision),
-  body: JSON.parse(body) as Json,
-});

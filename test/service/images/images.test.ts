@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storeOverlay } from '../../../src/media/serve/overlay.ts';
 import { labelOverlay, sweepOverlays } from '../../../src/service/images/images.ts';
-import { openFileState } from '../../../src/service/state/files.ts';
-import { LEASE } from '../../support/lease.ts';
+import { openFileRecords } from '../../support/records.ts';
 
 const PRESENT = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 const GONE = '6ba7b811-9dad-11d1-80b4-00c04fd430c9';
@@ -19,7 +18,7 @@ describe('the overlays of a replica', () => {
 
   it('belong to current revisions of existing InfraEnvs, even after a change elsewhere and a kill', async () => {
     const directory = join(folder, 'overlays');
-    const state = await openFileState(join(folder, 'records'), LEASE);
+    const state = await openFileRecords(join(folder, 'records'));
     const record = { id: PRESENT, tenant: 't', body: {} };
     await sweepOverlays({ state, directory });
     await state.create('infra-envs', { ...record, revision: 1 });
