@@ -8,7 +8,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/words.ts';
 import { withTimeLimit } from '../../base/wait.ts';
-import type { App } from '../../service/context.ts';
+import type { OpenedService } from '../../service/service.ts';
 import type { AuthSettings } from '../../service/auth/identity.ts';
 import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, refuseOption } from '../options.ts';
@@ -187,7 +187,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
   });
   try {
-    await run(service.app, { options, host, log, ports, ...certificate });
+    await run(service, { options, host, log, ports, ...certificate });
   } finally {
     closing.abort();
     await service.close();
@@ -204,12 +204,12 @@ type Running = WatchedTls & {
 
 /** Listens, and answers until the signal; then lets downloads end. */
 async function run(
-  app: App,
+  service: OpenedService,
   { options, host, log, ports, pair: tls, watch }: Running,
 ): Promise<void> {
   const { createServiceServer } = await import('../../service/server.ts');
   const create = (pair: KeyPair | undefined) =>
-    createServiceServer(app, {
+    createServiceServer(service, {
       addresses: readAddresses(options),
       limits: { connections: options.limitConnections, each: options.limitAddress },
       ...withoutUndefined({ tls: pair }),

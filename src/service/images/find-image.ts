@@ -16,6 +16,8 @@ export type AskedImage = {
   readonly revision?: string | undefined;
   /** Host that the URL is for. */
   readonly host?: (HostUrl & { readonly host: string; readonly once: boolean }) | undefined;
+  /** End of the URL, if it ends at a time. */
+  readonly expires?: Date | undefined;
 };
 
 /** Finds an InfraEnv for a download; a token of the InfraEnv also allows its files. */
@@ -55,7 +57,7 @@ export async function findByToken(
   { req }: Exchange,
   { token, expected }: GivenToken,
 ): Promise<AskedImage> {
-  const { id, revision } = await service.urlTokens.verify(token);
+  const { id, revision, expires } = await service.urlTokens.verify(token);
   const record = await service.state.read('infra-envs', id);
   if (!record || (expected !== undefined && id !== expected)) {
     throw notFound();
@@ -63,7 +65,7 @@ export async function findByToken(
   const infraEnv = await findInfraEnv(service, id, record);
   requireNumber({ infraEnv, revision });
   if ((req.query('revision') ?? revision) !== revision) throw changed(infraEnv);
-  return { infraEnv, revision };
+  return { infraEnv, revision, expires };
 }
 
 function requireNumber(asked: AskedImage): AskedImage {
@@ -151,7 +153,9 @@ export async function findByShortUrl(
   const found = (await service.releases.list()).find(
     (each) => isAsked(each) && url.isFor(each.base.digest),
   );
-  if (found) return { infraEnv, host, release: found, revision: formatRevision(infraEnv, found) };
+  const { expires } = url;
+  const revision = found && formatRevision(infraEnv, found);
+  if (found) return { infraEnv, host, release: found, revision, expires };
   throw replaced(await findCurrent(service, infraEnv));
 }
 

@@ -1,3 +1,4 @@
+import { routePath } from 'hono/route';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoFile, IsoImage } from '../../iso/index.ts';
 import { serveRuns } from '../../media/serve/virtual.ts';
@@ -19,7 +20,7 @@ import {
 import { endOnce } from './host-urls.ts';
 import type { Reader } from './readers.ts';
 import { formatImageName, IMAGE_NAME } from './short-url.ts';
-import { chooseLastModified, findName, sendBytes, URL_KINDS } from './urls.ts';
+import { chooseLastModified, findName, sendBytes, URL_KINDS, withSecrecy } from './urls.ts';
 
 /** Adds the routes of assisted-image-service. */
 export function addImageRoutes(app: App, service: Service): void {
@@ -228,18 +229,29 @@ async function sendImage(
   exchange: Exchange,
   found: FoundImage,
 ): Promise<Response> {
-  const { infraEnv, release, revision, filename, host } = found;
+  const { infraEnv, release, revision, expires, filename, host } = found;
   const image = await service.images.open(infraEnv, release);
   const isNamed = revision !== undefined;
   const lastModified = chooseLastModified(service, infraEnv, isNamed ? undefined : release);
+  const { id, tenant, cluster_id: cluster = '' } = infraEnv;
+  service.budgets.admit(exchange.env, tenant);
+  const options = { contentType: IMAGE_CONTENT, filename, ...withoutUndefined({ lastModified }) };
+  // The URL alone must say which bytes; the time is not sent before it is strong. Hosts are counted.
+  if (!host && isByUrl(exchange) && isNamed && lastModified) {
+    service.knownUrls.remember(exchange.env.incoming, {
+      served: image,
+      options: withSecrecy(options),
+      route: routePath(exchange, -1),
+      tenant,
+      records: [id, cluster],
+      isCurrent: () => service.releases.isCurrent(release),
+      ...withoutUndefined({ expires }),
+    });
+  }
   const address = exchange.env.incoming.socket.remoteAddress ?? '';
   const end = service.readers.begin({ ...toReader(infraEnv), address, host: host?.host });
   try {
-    return await sendBytes(exchange, image, {
-      contentType: IMAGE_CONTENT,
-      filename,
-      ...withoutUndefined({ lastModified }),
-    });
+    return await sendBytes(exchange, image, options);
   } finally {
     end();
     await noteDelivered(service, exchange, { ...found, size: image.size });
@@ -264,6 +276,9 @@ async function noteDelivered(
   service.coverage.forget(key);
   await endOnce(service, infraEnv, host.number);
 }
+
+/** True for routes that look at nothing but the URL to know who asks. */
+const isByUrl = ({ req }: Exchange): boolean => !req.path.startsWith('/images/');
 
 /** As assisted-image-service has it. */
 const IMAGE_CONTENT = 'application/x-cd-image';
