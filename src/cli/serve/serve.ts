@@ -24,6 +24,7 @@ import {
 } from './listen.ts';
 import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
 import { createServiceLog, type ServeLog } from './service-log.ts';
+import { createOriginOption, parsePublicUrl, rulesOf } from './origins.ts';
 import { readSecret, warnOfSecrets } from './token.ts';
 import { requireTrustedFile } from './trusted-file.ts';
 
@@ -44,6 +45,7 @@ type ServeOptions = LimitOptions & {
   readonly authKeys?: string;
   readonly authIssuer?: string;
   readonly requireRegistry: readonly string[];
+  readonly corsOrigin: readonly string[];
   readonly urlLifetime: number;
   readonly drain: number;
   readonly logFormat: LogFormat;
@@ -82,7 +84,7 @@ export function registerServe(program: Command, host: CliHost): void {
     .option(
       '--public-url <url>',
       'beginning of the URLs of images (default: that of the request)',
-      parseUrl,
+      parsePublicUrl,
     )
     .option('--tls-cert <file>', 'certificate and its chain (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
@@ -102,6 +104,7 @@ export function registerServe(program: Command, host: CliHost): void {
       addTo,
       [],
     )
+    .addOption(createOriginOption())
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
   addLimitOptions(command)
@@ -144,11 +147,6 @@ function parseCacheSize(text: string): number {
   throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
 }
 
-function parseUrl(text: string): string {
-  if (/^https?:\/\/[^?#]+$/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
-  throw refuseOption('usage.public-url', text, { expected: 'a URL with http:// or https://' });
-}
-
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const certificate = openTls(options, host);
   const isTls = certificate.pair !== undefined;
@@ -176,7 +174,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
       bodies: options.limitBodies,
       bodiesEach: options.limitBodiesEach,
     },
-    requiredRegistries: options.requireRegistry,
+    ...rulesOf(options),
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,
