@@ -10,9 +10,9 @@ export type Row = Omit<RecordHead, 'id'> & {
   readonly body: string;
 };
 
-export type RecordPlace = { readonly collection: Collection; readonly id: string };
+export type Place = { readonly collection: Collection; readonly id: string };
 
-export type PlacedRow = RecordPlace & {
+export type PlacedRow = Place & {
   /** Absent: it cannot be read. */
   readonly row: Row | undefined;
 };
@@ -30,13 +30,13 @@ export type Change = {
   readonly lines: readonly LedgerLine[];
   /** True if the first line begins the ledger, so that earlier lines are removed. */
   readonly isBase?: boolean;
-  readonly put?: readonly (RecordPlace & { readonly row: Row })[];
-  readonly gone?: readonly RecordPlace[];
+  readonly put?: readonly (Place & { readonly row: Row })[];
+  readonly gone?: readonly Place[];
 };
 
 export type Backend = Texts & {
   /** @param since number of the first line to return */
-  readonly look: (since: number, place?: RecordPlace) => Promise<Look>;
+  readonly look: (since: number, place?: Place) => Promise<Look>;
   readonly readMany: (
     collection: Collection,
     ids: readonly string[],
