@@ -18,7 +18,7 @@ export type BudgetLimits = {
   readonly bodiesEach: number;
 };
 
-export const BUDGET_LIMITS: BudgetLimits = {
+const BUDGET_LIMITS: BudgetLimits = {
   tenant: 512,
   rate: 100,
   bodies: 32 << 20,

@@ -79,7 +79,7 @@ const changed = ({ id }: InfraEnv): ApiFailure =>
   new ApiFailure(410, `infra env ${id} has changed: request the URL of its image again`);
 
 /** Says that the ISO below a URL is no longer that of the store. */
-export const replaced = ({ version, architecture }: Release): ApiFailure =>
+const replaced = ({ version, architecture }: Release): ApiFailure =>
   new ApiFailure(
     410,
     `the ISO of ${version} for ${architecture} was replaced: request the URL of its image again`,
