@@ -17,7 +17,9 @@ export type ProcessOptions = {
   readonly maxOutput?: number;
   readonly signal?: AbortSignal;
   /** Called with all the output of a program that failed, before any of it goes into an error. */
-  readonly onFailure?: (output: string) => void;
+  readonly onFailure?: (output: string, exitCode: number | undefined) => void;
+  /** The part of a failed program's output that an error may show; default: the last lines of stderr. */
+  readonly shownOutput?: (output: string) => string;
   /** Name of the program in errors; default: its file. */
   readonly shownAs?: string;
 };
@@ -176,16 +178,28 @@ async function explain(
       `program "${file}" printed more than ${limit} characters`,
     );
   }
-  options.onFailure?.(`${String(error.stdout)}\n${String(error.stderr)}`);
-  return new ToolError('tool.failed', `program "${file}" ended with ${describeEnding(error)}`);
+  return explainEnding(error, file, options);
 }
 
-type Ended = { readonly stderr?: unknown; readonly signal?: string; readonly exitCode?: number };
+type Ended = {
+  readonly stdout?: unknown;
+  readonly stderr?: unknown;
+  readonly signal?: string;
+  readonly exitCode?: number;
+};
 
-function describeEnding({ stderr, signal, exitCode }: Ended): string {
-  const lastLines = redact(typeof stderr === 'string' ? stderr.trim() : '')
-    .split('\n')
-    .slice(-12)
-    .join('\n');
-  return `${signal ?? `exit code ${exitCode ?? '?'}`}: ${lastLines}`;
+function explainEnding(
+  { stdout, stderr, signal, exitCode }: Ended,
+  file: string,
+  { onFailure, shownOutput }: ProcessOptions,
+): ToolError {
+  const output = `${String(stdout)}\n${String(stderr)}`;
+  onFailure?.(output, exitCode);
+  const shown = shownOutput?.(output) ?? lastLines(stderr);
+  const ending = signal ?? `exit code ${exitCode ?? '?'}`;
+  const said = shown === '' ? '' : `: ${redact(shown)}`;
+  return new ToolError('tool.failed', `program "${file}" ended with ${ending}${said}`);
 }
+
+const lastLines = (stderr: unknown): string =>
+  (typeof stderr === 'string' ? stderr.trim() : '').split('\n').slice(-12).join('\n');

@@ -48,14 +48,15 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   app.use(allowOrigins(service));
   app.use(async (exchange, next) => {
     for (const [name, value] of Object.entries(PRIVATE)) exchange.header(name, value);
-    checkAsker(service, exchange);
+    checkAsker(service, exchange.env.incoming);
     checkAccept(exchange);
     checkMethod(app, exchange);
+    service.knownUrls.begin(exchange.env.incoming);
     await next();
   });
   addProbes(app, service, metrics);
   app.use(async (exchange, next) => {
-    if (exchange.req.path.startsWith(BASE_PATH)) service.budgets.countCall(exchange);
+    if (exchange.req.path.startsWith(BASE_PATH)) service.budgets.countCall(exchange.env.incoming);
     await next();
   });
   app.get(`${BASE_PATH}/openapi.json`, (exchange) =>

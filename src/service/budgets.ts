@@ -1,8 +1,7 @@
-import type { IncomingMessage } from 'node:http';
-import { createBudget, createRate } from '../base/http/budget.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createShares, createRate } from '../base/http/shares.ts';
 import { type ClientAddresses, createClientAddresses } from '../base/http/client-address.ts';
 import { ApiFailure } from './openapi.ts';
-import type { Exchange } from './context.ts';
 
 /*
  * Owns what one tenant, or one address, may have of the service at a time: requests in flight, calls a second, and bytes of
@@ -29,12 +28,14 @@ export const BUDGET_LIMITS: BudgetLimits = {
 /** Each throws ApiFailure 429 for an owner that has too much, and 503 if all have. */
 export type Budgets = {
   /** Counts a call of an address. */
-  readonly countCall: (exchange: Exchange) => void;
+  readonly countCall: (request: IncomingMessage) => void;
   /** Counts a request of a tenant until it is answered. */
-  readonly admit: (exchange: Exchange, tenant: string) => void;
+  readonly admit: (request: Incoming, tenant: string) => void;
   /** Counts bytes of a body until its request is answered. @param cancel called if others need the room */
-  readonly openBody: (exchange: Exchange, cancel: (failure: ApiFailure) => void) => BodyLease;
+  readonly openBody: (request: Incoming, cancel: (failure: ApiFailure) => void) => BodyLease;
 };
+
+type Incoming = { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse };
 
 export type BodyLease = { readonly add: (bytes: number) => void };
 
@@ -56,10 +57,10 @@ export function createBudgets({
   budgets: limits = BUDGET_LIMITS,
   addresses = createClientAddresses(),
 }: BudgetSettings): Budgets {
-  const inFlight = createBudget({ each: limits.tenant, all: Infinity });
+  const inFlight = createShares({ each: limits.tenant, all: Infinity });
   const rate = createRate({ perSecond: limits.rate, burst: limits.rate * BURST });
   const tenants = new WeakMap<IncomingMessage, string>();
-  const ownerOf = ({ env: { incoming } }: Exchange): string =>
+  const ownerOf = (incoming: IncomingMessage): string =>
     tenants.get(incoming) ?? addresses.ofRequest(incoming);
   const useRate = (owner: string): void => {
     const wait = rate.use(owner, 1);
@@ -67,10 +68,10 @@ export function createBudgets({
     throw new ApiFailure(429, `there are more than ${limits.rate} calls a second: wait a while`);
   };
   return {
-    countCall(exchange) {
-      useRate(addresses.ofRequest(exchange.env.incoming));
+    countCall(request) {
+      useRate(addresses.ofRequest(request));
     },
-    admit({ env: { incoming, outgoing } }, tenant) {
+    admit({ incoming, outgoing }, tenant) {
       if (tenant === '' || tenants.has(incoming)) return;
       const owner = `tenant ${tenant}`;
       if (inFlight.take(owner, 1) !== 'taken') {
@@ -94,11 +95,11 @@ function createBodyBudget(
     ownerOf,
     use,
   }: {
-    readonly ownerOf: (exchange: Exchange) => string;
+    readonly ownerOf: (request: IncomingMessage) => string;
     readonly use: (owner: string, bytes: number) => void;
   },
 ): Budgets['openBody'] {
-  const budget = createBudget({ each, all });
+  const budget = createShares({ each, all });
   const leases = new Set<Lease>();
   const drop = (lease: Lease): void => {
     if (leases.delete(lease)) budget.give(lease.owner, lease.bytes);
@@ -112,10 +113,10 @@ function createBodyBudget(
     lease.cancel(FULL);
     return true;
   };
-  return (exchange, cancel) => {
-    const lease: Lease = { owner: ownerOf(exchange), bytes: 0, cancel };
+  return ({ incoming, outgoing }, cancel) => {
+    const lease: Lease = { owner: ownerOf(incoming), bytes: 0, cancel };
     leases.add(lease);
-    exchange.env.outgoing.once('close', () => {
+    outgoing.once('close', () => {
       drop(lease);
     });
     return {

@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isErrno } from '../base/errors.ts';
 import { readCoding } from '../base/http/content-coding.ts';
@@ -12,6 +12,7 @@ import type { UrlTokens } from './auth/tokens.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
+import type { KnownUrls } from './images/known-urls.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { State } from './state/state.ts';
@@ -31,6 +32,7 @@ export type Service = {
   readonly releases: Releases;
   readonly images: CustomisedImages;
   readonly budgets: Budgets;
+  readonly knownUrls: KnownUrls;
   /** The installed nmstate; absent: only networks that are translated here are accepted. */
   readonly networkTool: NetworkTool | undefined;
   readonly openApi: OpenApi;
@@ -65,8 +67,12 @@ export const BASE_PATH = '/api/assisted-install';
 /** Identifies the user of a request. @throws ApiFailure 401, and 429 if the tenant has too many requests */
 export async function identify(service: Service, exchange: Exchange): Promise<Identity> {
   const identity = await service.auth.identify(exchange.req.header('authorization'));
+<<<<<<< HEAD
   service.budgets.admit(exchange, identity.tenant);
   if (identity.former !== undefined) await service.state.adopt(identity.former, identity.tenant);
+=======
+  service.budgets.admit(exchange.env, identity.tenant);
+>>>>>>> main
   return identity;
 }
 
@@ -134,9 +140,8 @@ const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
  */
 export function checkAsker(
   { publicUrl, isLocal, corsOrigins }: Pick<Service, 'publicUrl' | 'isLocal' | 'corsOrigins'>,
-  { req, env }: Exchange,
+  { method, headersDistinct, headers }: IncomingMessage,
 ): void {
-  const { headersDistinct, headers } = env.incoming;
   if ((headersDistinct['host'] ?? []).length > 1) {
     throw new ApiFailure(400, 'the request has more than one Host');
   }
@@ -146,7 +151,7 @@ export function checkAsker(
       'this host name is not served here: use localhost, or set --public-url',
     );
   }
-  if (READS.includes(req.method) || corsOrigins.includes(headers.origin ?? '')) return;
+  if (READS.includes(String(method)) || corsOrigins.includes(headers.origin ?? '')) return;
   if (!isForeign(headers, publicUrl)) return;
   throw new ApiFailure(
     403,
@@ -172,7 +177,7 @@ async function readBytes(
   const refuse = (failure: ApiFailure): void => {
     refusing.abort(failure);
   };
-  const lease = budgets.openBody(exchange, refuse);
+  const lease = budgets.openBody(exchange.env, refuse);
   const chunks: Buffer[] = [];
   let size = 0;
   const take = (chunk: Buffer): void => {

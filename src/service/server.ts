@@ -6,8 +6,8 @@ import type { KeyPair } from '../base/http/key-pair.ts';
 import { createLimitedServer, type LimitedServer, type ServerLimits } from '../base/http/server.ts';
 import { TLS_RULES } from '../base/http/tls.ts';
 import { answerFailure, PRIVATE, RETRY_AFTER } from './app.ts';
-import type { App } from './context.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
+import type { OpenedService } from './service.ts';
 
 /* Owns the server of the service: its limits, and answers to requests that reach no route. */
 
@@ -33,14 +33,19 @@ export type ServiceServer = LimitedServer & {
 };
 
 /** Creates the server of the service, not listening yet. */
-export function createServiceServer(app: App, options: ServiceServerOptions): ServiceServer {
+export function createServiceServer(
+  { app, answerKnown }: Pick<OpenedService, 'app' | 'answerKnown'>,
+  options: ServiceServerOptions,
+): ServiceServer {
   const answer = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
     hostname: 'localhost', // HTTP/1.0 requests may have no host
     errorHandler: () => answerFailure(new ApiFailure(400, 'the request is not valid')),
   });
   const { server, drain } = createLimitedServer(
-    (request, response) => void answer(request, response),
+    (request, response) => {
+      answerKnown(request, response, () => void answer(request, response));
+    },
     {
       tls: options.tls,
       limits: { ...SERVER_LIMITS, ...options.limits },

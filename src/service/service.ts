@@ -9,7 +9,9 @@ import { createApp, type AnsweredRequest } from './app.ts';
 import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
-import type { App } from './context.ts';
+import type { App, Service } from './context.ts';
+import { type AnswerKnown, createKnownAnswers } from './images/answer-known.ts';
+import { createKnownUrls, forgetChanges, NO_KNOWN_URLS } from './images/known-urls.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
@@ -60,6 +62,12 @@ export type ServiceSettings = BudgetSettings & {
   readonly host: SourceHost;
 };
 
+export type OpenedService = {
+  readonly app: App;
+  readonly answerKnown: AnswerKnown;
+  readonly close: () => Promise<void>;
+};
+
 /** Milliseconds to retry: a client gives up sooner, and resumes. */
 const RETRY_FOR = 30_000;
 
@@ -69,9 +77,7 @@ const LIMITS: TenantLimits = { records: 1000, bytes: 256 << 20 };
 /**
  * Opens the service with its records. Close it after the last request.
  */
-export async function openService(
-  settings: ServiceSettings,
-): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
+export async function openService(settings: ServiceSettings): Promise<OpenedService> {
   const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
   const { state, ring: key } = await openState(settings);
   const service = {
@@ -103,19 +109,8 @@ export async function openService(
     { state, directory: overlaysBelow(data) },
     { signal: closing.signal, warn },
   );
-  const metrics = createMetrics();
-  const app = createApp(
-    { ...service, state, releases, images, networkTool, budgets: createBudgets(settings) },
-    {
-      metrics,
-      onAnswer(request) {
-        metrics.count(request);
-        settings.onAnswer(request);
-      },
-    },
-  );
   return {
-    app,
+    ...createAnswers(settings, { ...service, state, releases, images, networkTool }),
     async close() {
       closing.abort();
       await sweeping;
@@ -123,6 +118,32 @@ export async function openService(
       await cache.close();
       await state.close();
     },
+  };
+}
+
+type Parts = Omit<Service, 'budgets' | 'knownUrls'>;
+
+/** Creates what answers requests: the routes, and in front of them the memory of URLs. */
+function createAnswers(
+  settings: ServiceSettings,
+  parts: Parts,
+): Pick<OpenedService, 'app' | 'answerKnown'> {
+  const metrics = createMetrics();
+  const onAnswer: typeof settings.onAnswer = (request) => {
+    metrics.count(request);
+    settings.onAnswer(request);
+  };
+  // Another replica may change what is in a database.
+  const knownUrls = settings.database === undefined ? createKnownUrls(settings.now) : NO_KNOWN_URLS;
+  const service: Service = {
+    ...parts,
+    state: forgetChanges(parts.state, knownUrls),
+    budgets: createBudgets(settings),
+    knownUrls,
+  };
+  return {
+    app: createApp(service, { metrics, onAnswer }),
+    answerKnown: createKnownAnswers(service, onAnswer),
   };
 }
 

@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { redact, rememberSecret } from '../../src/base/text/redact.ts';
@@ -114,6 +115,8 @@ describe('the output of another program that fails is quoted', () => {
       '{"auths":{"a":{"password":"canary-stored","identitytoken":"canary-t"}}}',
     ],
     ['an answer in quotes', String.raw`"{\"Username\":\"canary-u2\",\"Secret\":\"canary-inner\"}"`],
+    ['free text', 'password canary-free for canary-u3 is no longer valid'],
+    ['free text around a known message', 'canary-a: pass store is uninitialized'],
   ])('without what a failing credential helper prints: %s', async (_, answer) => {
     script('docker-credential-evil', `echo '${answer}' >&2; echo locked >&2; exit 1`);
     const auth = join(directory, 'auth.json');
@@ -125,8 +128,13 @@ describe('the output of another program that fails is quoted', () => {
     const { signal } = new AbortController();
     const failure = await credentialsFromFiles(env)
       .find({ registry: 'a.example', repository: 'b' }, signal)
-      .then(() => 'no failure', String);
-    expect(failure).toContain('locked');
+      .then(
+        () => 'no failure',
+        (error: unknown) => inspect(error),
+      );
+    expect(failure).toContain('docker-credential-evil gives no answer for a.example');
+    expect(failure).toContain('exit code 1');
+    expect(failure).not.toContain('locked');
     expectNoCanary(failure);
   });
 });

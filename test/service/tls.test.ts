@@ -99,10 +99,18 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     );
     const limits = { connections: 9, request: 9000, idle: 9000, stalled: 9000, slow: 9000 };
     const app = { fetch: () => new Response('never') } as unknown as App;
-    const { server } = createServiceServer(app, {
-      tls: { cert: cert ?? '', key: key ?? '' },
-      limits: { ...limits, head: 200 },
-    });
+    const { server } = createServiceServer(
+      {
+        app,
+        answerKnown: (_request, _response, routes) => {
+          routes();
+        },
+      },
+      {
+        tls: { cert: cert ?? '', key: key ?? '' },
+        limits: { ...limits, head: 200 },
+      },
+    );
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const socket = connectPlain(port, '127.0.0.1');

@@ -45,12 +45,14 @@ export const SSH_KEY =
 export async function startService({
   limits,
   ...settings
-}: Partial<ServiceSettings> & { readonly limits?: Partial<ServerLimits> } = {}): Promise<TestService> {
+}: Partial<ServiceSettings> & {
+  readonly limits?: Partial<ServerLimits>;
+} = {}): Promise<TestService> {
   const data = settings.data ?? (await mkdtemp(join(tmpdir(), 'sealift-service-')));
   const ending = new AbortController();
   const answered: AnsweredRequest[] = [];
   const warnings: string[] = [];
-  const { app, close } = await openService({
+  const opened = await openService({
     data,
     key: SERVICE_KEY,
     auth: { type: 'none' },
@@ -65,7 +67,7 @@ export async function startService({
     onAnswer: (request) => answered.push(request),
     ...settings,
   });
-  const { server, drain } = createServiceServer(app, withoutUndefined({ limits }));
+  const { server, drain } = createServiceServer(opened, withoutUndefined({ limits }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const judge = await createJudge(url);
@@ -98,7 +100,7 @@ export async function startService({
       ending.abort();
       server.closeIdleConnections();
       await drain(AbortSignal.timeout(1000)).catch(() => undefined);
-      await close();
+      await opened.close();
       if (settings.data === undefined) await rm(data, { recursive: true, force: true });
     },
   };

@@ -2,7 +2,8 @@ import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { RegistryError } from '../errors.ts';
-import { rememberCredential } from '../text/redact.ts';
+import { rememberCredential, rememberSecret } from '../text/redact.ts';
+import { decodeUserInfo, formatBasic, type UserInfo } from './basic.ts';
 
 /**
  * The reach of an IP address. A host on a narrower network must not be asked on behalf of a wider
@@ -84,14 +85,12 @@ export const widestKind = (addresses: readonly string[]): AddressKind => {
 };
 
 /** User name and password of a URL, decoded, if it has them; both are masked from now on. */
-export function readUserInfo({
-  username,
-  password,
-}: URL): { readonly username: string; readonly password: string } | undefined {
+export function readUserInfo({ username, password }: URL): UserInfo | undefined {
   if (username === '' && password === '') return undefined;
   rememberCredential(username, password);
-  const decoded = { username: decodeText(username), password: decodeText(password) };
+  const decoded = decodeUserInfo(decodeBytes(username), decodeBytes(password));
   rememberCredential(decoded.username, decoded.password);
+  if (decoded.encoding) rememberSecret(formatBasic(decoded).replace(/^Basic /, ''));
   return decoded;
 }
 
@@ -102,17 +101,18 @@ export function readUserInfo({
 export const isCutOff = ({ username, pathname, search, hash }: URL): boolean =>
   username === '' && `${pathname}${search}${hash}`.includes('@');
 
-/** Decodes percent-encoding as curl does: a bare `%` stays, and what is encoded beside it is decoded. */
-const decodeText = (text: string): string => text.replaceAll(/(?:%[0-9a-f]{2})+/gi, decodeRun);
+/** Decodes percent-encoding as curl does: a bare `%` stays. Parts of a URL have ASCII characters alone. */
+const decodeBytes = (text: string): Buffer =>
+  Buffer.from(
+    text.replaceAll(/%([0-9a-f]{2})/gi, (_, byte: string) =>
+      String.fromCharCode(Number.parseInt(byte, 16)),
+    ),
+    'latin1',
+  );
 
-/** Bytes that are not UTF-8 stay encoded. */
-function decodeRun(encoded: string): string {
-  try {
-    return decodeURIComponent(encoded);
-  } catch {
-    return encoded;
-  }
-}
+/** Writes a bare `%` of percent-encoding, which curl takes as it is, as `%25`. */
+export const encodeBarePercents = (text: string): string =>
+  text.replaceAll(/%(?![0-9a-f]{2})/gi, '%25');
 
 /** Returns all addresses of a name; errors are those of the system's own look-up. */
 export type Lookup = (

@@ -36,12 +36,14 @@ export class TransientError extends RegistryError {
 type ProxyLogin = { readonly variable: string; readonly isSent: boolean };
 
 /**
- * The failure of a proxy to open a tunnel: its answer to CONNECT, or the reason why no answer
- * came.
+ * The failure of a proxy to open a tunnel or to forward a request: its own answer, or the reason
+ * why no answer came.
  */
 export class ProxyFailure extends Error {
   /** `http://proxy.example:3128`, without credentials. */
   readonly proxy: string;
+  /** The method of the request that the proxy answered. */
+  readonly method: string;
   /** `quay.io:443` */
   readonly target: string;
   /** Status of its answer, if it gave one. */
@@ -52,13 +54,16 @@ export class ProxyFailure extends Error {
     about: {
       readonly proxy: string;
       readonly target: string;
+      /** Default: CONNECT. */
+      readonly method?: string;
       readonly status?: number;
       readonly login?: ProxyLogin;
     },
     cause?: unknown,
   ) {
-    super(`${about.proxy} opens no tunnel to ${about.target}`, { cause });
+    super(`${about.proxy} does not reach ${about.target}`, { cause });
     this.proxy = about.proxy;
+    this.method = about.method ?? 'CONNECT';
     this.target = about.target;
     this.status = about.status;
     this.login = about.login;
@@ -194,7 +199,7 @@ function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
   }
   return new TransientError(
     'proxy.unreachable',
-    `proxy ${proxy} failed before it opened a tunnel to ${target}: ${code}`,
+    `proxy ${proxy} failed before it reached ${target}: ${code}`,
     { ...details, host, hint: CHECK_PROXY },
   );
 }
@@ -202,8 +207,8 @@ function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
 const CHECK_PROXY = 'check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY';
 
 function explainProxyAnswer(host: string, failure: ProxyFailure, status: number): RegistryError {
-  const { proxy, target } = failure;
-  const message = `proxy ${proxy} answers ${status} to CONNECT ${target}`;
+  const { proxy, method, target } = failure;
+  const message = `proxy ${proxy} answers ${status} to ${method} ${target}`;
   const found = String(status);
   if (isPassingStatus(status)) {
     return new TransientError('proxy.unavailable', message, { host, found, hint: CHECK_PROXY });

@@ -4,8 +4,9 @@ import { TLSSocket, type DetailedPeerCertificate } from 'node:tls';
 import { Agent, Pool, Socks5ProxyAgent, buildConnector, type Dispatcher } from 'undici';
 import { variableOf } from '../environment.ts';
 import { ConfigError } from '../errors.ts';
-import { isCutOff, parseNoProxy, readUserInfo } from './address.ts';
+import { encodeBarePercents, isCutOff, parseNoProxy, readUserInfo } from './address.ts';
 import { formatBasic } from './basic.ts';
+import { createForwarder, describeTarget, type ProxyPlace } from './forward.ts';
 import { networkCodeOf, ProxyFailure } from './network-failure.ts';
 import { diagnoseTls, TlsFailure } from './tls-failure.ts';
 import { connectOptions, type ConnectOptions } from './tls.ts';
@@ -45,7 +46,7 @@ function readProxy(env: NodeJS.ProcessEnv, name: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const user = url && readUserInfo(url); // masked from now on
   if (url && SCHEMES.includes(url.protocol) && !isCutOff(url))
-    return user ? withUserInfo(url, user) : address;
+    return user ? withUserInfo(url) : address;
   throw new ConfigError('proxy.malformed', `${name} is not the address of a proxy`, {
     expected: 'an address such as http://proxy.example.com:3128; https and socks5 as well',
     hint: `correct or unset ${name}; write #, /, ? and \\ in a password as %23, %2F, %3F and %5C`,
@@ -53,13 +54,10 @@ function readProxy(env: NodeJS.ProcessEnv, name: string): string {
 }
 
 /** The address with its user and password in percent-encoding: a bare % in them would not be one. */
-function withUserInfo(
-  url: URL,
-  { username, password }: { readonly username: string; readonly password: string },
-): string {
+function withUserInfo(url: URL): string {
   const encoded = new URL(url);
-  encoded.username = encodeURIComponent(username);
-  encoded.password = encodeURIComponent(password);
+  encoded.username = encodeBarePercents(url.username);
+  encoded.password = encodeBarePercents(url.password);
   return encoded.href;
 }
 
@@ -76,22 +74,28 @@ type AgentOptions = {
 /** Opens a connection to a server through a proxy. @throws ProxyFailure */
 type Tunnels = (target: buildConnector.Options) => Promise<Socket>;
 
-/** Creates the dispatcher of requests through a proxy, which looks the names of servers up. */
+/**
+ * Creates the dispatcher of requests through a proxy, which looks the names of servers up. An HTTP
+ * proxy is asked to forward plain HTTP, and to open tunnels for https, as curl does: Squid as it is
+ * delivered allows CONNECT to port 443 alone.
+ */
 export function createProxyAgent(uri: string, options: AgentOptions): Dispatcher {
   const { connect, connections, env } = options;
   const proxy = new URL(uri);
   const { timeout } = connect;
   const ofProxy = proxy.protocol === 'https:' ? connectOptions({}, env) : {};
   const toProxy = createConnector({ timeout, ...ofProxy });
-  const pool = proxy.protocol.startsWith('socks')
-    ? undefined
-    : new Pool(proxy.origin, { connect: toProxy });
-  const tunnel = pool ? createTunnels(proxy, pool, timeout) : createSocksTunnels(proxy, toProxy);
+  const isSocks = proxy.protocol.startsWith('socks');
+  const pool = isSocks ? undefined : new Pool(proxy.origin, { connect: toProxy });
+  const login = isSocks ? undefined : formatLogin(proxy);
+  const about = { proxy, name: nameOf(proxy), login };
+  const tunnel = pool ? createTunnels(about, pool, timeout) : createSocksTunnels(proxy, toProxy);
+  const secure = createConnector(connect, about.name);
   const agent = new Agent({
-    factory(origin) {
-      const secure = createConnector(connect, nameOf(proxy));
-      return new Pool(origin, { connections, connect: connectThrough(tunnel, secure) });
-    },
+    factory: (origin) =>
+      pool && new URL(origin).protocol === 'http:'
+        ? createForwarder(origin, { ...about, connections, connect: toProxy })
+        : new Pool(origin, { connections, connect: connectThrough(tunnel, secure) }),
   });
   return closeTogether(agent, pool);
 }
@@ -124,24 +128,26 @@ const connectThrough =
     );
   };
 
-/** `quay.io:443` */
-const describeTarget = ({ hostname, port, protocol }: buildConnector.Options): string =>
-  `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+const formatLogin = (proxy: URL): string | undefined => {
+  const user = readUserInfo(proxy);
+  return user && formatBasic(user);
+};
 
 /**
  * Opens tunnels by CONNECT (RFC 9110 9.3.6). A failure has no code: undici repeats a request whose
  * connection ended with UND_ERR_SOCKET again and again, thousands of times a second if a proxy
  * closes every CONNECT.
  */
-function createTunnels(proxy: URL, pool: Pool, timeout: number): Tunnels {
-  const user = readUserInfo(proxy);
-  const login = user && { 'proxy-authorization': formatBasic(user) };
+function createTunnels({ proxy, name, login }: ProxyPlace, pool: Pool, timeout: number): Tunnels {
   return async (target) => {
     const path = describeTarget(target);
-    const about = { proxy: nameOf(proxy), target: path };
-    const variable = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+    const about = { proxy: name, target: path };
     const signal = AbortSignal.timeout(timeout);
-    const headers = { 'host': target.host ?? path, 'proxy-connection': 'keep-alive', ...login };
+    const headers = {
+      'host': target.host ?? path,
+      'proxy-connection': 'keep-alive',
+      ...(login !== undefined && { 'proxy-authorization': login }),
+    };
     const request = { path, headers, signal, servername: proxy.hostname };
     const answer = await pool.connect(request).catch((cause: unknown) => {
       throw new ProxyFailure(about, isTimeout(cause) ? timedOut(cause) : cause);
@@ -149,7 +155,8 @@ function createTunnels(proxy: URL, pool: Pool, timeout: number): Tunnels {
     const { statusCode: status, socket } = answer;
     if (status >= 200 && status < 300 && socket instanceof Socket) return socket;
     socket.on('error', () => undefined).destroy();
-    throw new ProxyFailure({ ...about, status, login: { variable, isSent: user !== undefined } });
+    const sent = { variable: 'HTTPS_PROXY', isSent: login !== undefined };
+    throw new ProxyFailure({ ...about, status, login: sent });
   };
 }
 
@@ -160,7 +167,10 @@ type SocksAgent = {
 
 /** Opens tunnels of RFC 1928. */
 function createSocksTunnels(proxy: URL, connect: buildConnector.connector): Tunnels {
-  const agent = new Socks5ProxyAgent(proxy, { connect }) as unknown as SocksAgent;
+  const agent = new Socks5ProxyAgent(proxy, {
+    connect,
+    ...readSocksLogin(proxy),
+  }) as unknown as SocksAgent;
   return async (target) => {
     const path = describeTarget(target);
     const [, host = '', port] = /^\[?(.*?)\]?:(\d+)$/.exec(path) ?? [];
@@ -171,6 +181,14 @@ function createSocksTunnels(proxy: URL, connect: buildConnector.connector): Tunn
       throw new ProxyFailure({ proxy: nameOf(proxy), target: path }, known);
     }
   };
+}
+
+/** The bytes of the login, which undici would take from the address as UTF-8. Its types want texts. */
+function readSocksLogin(proxy: URL): Pick<Socks5ProxyAgent.Options, 'username' | 'password'> {
+  const user = readUserInfo(proxy);
+  if (!user) return {};
+  const toBytes = (text: string) => Buffer.from(text, user.encoding ?? 'utf8') as unknown as string;
+  return { username: toBytes(user.username), password: toBytes(user.password) };
 }
 
 const isTimeout = (error: unknown): boolean =>

@@ -63,7 +63,8 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
   const hasShare = (owner: string | undefined): boolean => {
     if (owner === undefined) return true;
     const own = listOwn(owner);
-    return own.size < each || close([...own].find((one) => idle.has(one)) ?? findStalled(owner));
+    if (own.size < each) return true;
+    return close(findResting(own) ?? findStalled(owner));
   };
   const hasRoom = (owner = ''): boolean => {
     if (open.size < most) return true;
@@ -81,6 +82,7 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
       if (!hasRoom(owner)) {
         return { status: 503, message: `there are ${most} connections already` };
       }
+      connection.at = performance.now();
       open.add(connection);
       idle.add(connection);
       if (owner !== undefined) owned.set(owner, listOwn(owner).add(connection));
@@ -94,9 +96,16 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
     },
     finish(connection) {
       connection.request = undefined;
+      connection.at = performance.now();
       if (open.has(connection)) idle.add(connection);
     },
   };
+}
+
+/** A connection without a request; not one that has just come, which the next of many that come at once would close. */
+function findResting(own: ReadonlySet<Connection>): Connection | undefined {
+  const since = performance.now() - FRESH;
+  return [...own].find(({ request, at }) => !request && at < since);
 }
 
 /** The oldest connection of the owner who has most, if that is more than a newcomer will have. */
@@ -112,6 +121,9 @@ function findGreedy(
 
 /** Bytes that the kernel has; bytes of a write in progress are not counted. */
 const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
+
+/** Milliseconds in which a connection without a request is about to have one. */
+const FRESH = 1000;
 
 /** Milliseconds between two looks at all connections. */
 const LOOK_EVERY = 1000;

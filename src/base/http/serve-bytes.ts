@@ -94,15 +94,34 @@ const TURN = 1 << 20;
 /** Bytes of a piece for a client of TLS, which keeps all of it a second time until it is sent. */
 const ENCRYPTED = 64 << 10;
 
+async function sendBody(exchange: Exchange, sending: Sending): Promise<void> {
+  const { start, end } = sending.planned.body ?? { start: 0, end: -1 };
+  const largest = exchange.response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
+  const size = end + 1 - start;
+  const leave = pieces.join();
+  try {
+    const buffer = size <= SMALL ? pieces.take(size, largest) : undefined;
+    if (buffer && buffer.length >= size) {
+      await sendPiece(exchange, sending, { buffer, piece: buffer.subarray(0, size) });
+      return;
+    }
+    if (buffer) pieces.give(buffer);
+    await sendPieces(exchange, sending, largest);
+  } finally {
+    leave();
+  }
+}
+
 /**
  * A loop of calls, not of promises: with promises a download takes half as much processor time
  * again.
  */
-async function sendBody({ response }: Exchange, sending: Sending): Promise<void> {
-  const { planned, served, progress, gone } = sending;
+async function sendPieces(
+  { response }: Exchange,
+  { planned, served, progress, gone }: Sending,
+  largest: number | undefined,
+): Promise<void> {
   const { start, end } = planned.body ?? { start: 0, end: -1 };
-  const leave = pieces.join();
-  const largest = response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
   let at = start;
   let turn = 0;
   const pump = (resolve: (done: undefined) => void, reject: (error: unknown) => void): void => {
@@ -145,12 +164,37 @@ async function sendBody({ response }: Exchange, sending: Sending): Promise<void>
     };
     next();
   };
-  try {
-    await waitFor<undefined>(gone, pump);
-  } finally {
-    leave();
-  }
+  await waitFor<undefined>(gone, pump);
 }
+
+/**
+ * Sends a body of one piece, as a range of a controller is: to listen for the end of the connection takes a tenth of the
+ * processor time of such a request.
+ */
+async function sendPiece(
+  { request: { socket }, response }: Exchange,
+  { planned, served, progress, gone }: Sending,
+  { buffer, piece }: { readonly buffer: Buffer; readonly piece: Buffer },
+): Promise<void> {
+  const filling = served.fill(piece, planned.body?.start ?? 0, gone);
+  if (filling) await filling;
+  gone.throwIfAborted();
+  response.writeHead(planned.status, planned.headers);
+  await new Promise<void>((resolve, reject) => {
+    response.write(piece, (error) => {
+      if (error || socket.destroyed) {
+        reject(new ClientGone());
+        return;
+      }
+      pieces.give(buffer);
+      progress.sent += piece.length;
+      resolve();
+    });
+  });
+}
+
+/** Bytes of a body that are sent at once, if a client's share of the pieces has room for them. */
+const SMALL = 128 << 10;
 
 /**
  * Bytes for the pieces of all clients together, as long as each gets the smallest piece or more.

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { startTimer, waitFor } from '../wait.ts';
-import { createBudget } from './budget.ts';
+import { createShares } from './shares.ts';
 import type { ClientAddresses } from './client-address.ts';
 import type { KeyPair } from './key-pair.ts';
 import { createRoom, type Connection, type RoomLimits, type ServerRefusal } from './room.ts';
@@ -211,7 +211,7 @@ function limitForwarded(
   addresses: ClientAddresses,
   { each }: ServerLimits,
 ): (turn: Turn) => ServerRefusal | undefined {
-  const inFlight = createBudget({ each, all: Infinity });
+  const inFlight = createShares({ each, all: Infinity });
   return ({ request, response }) => {
     const owner = addresses.ofRequest(request);
     if (inFlight.take(owner, 1) !== 'taken') {

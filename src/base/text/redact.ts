@@ -1,3 +1,4 @@
+import { decodeUserInfo } from '../http/basic.ts';
 import { isObject } from '../lists.ts';
 
 /** A text that represents a secret in an output, and the way to find it there. */
@@ -204,10 +205,10 @@ export function rememberEntry(entry: Readonly<Record<string, unknown>>): void {
     rememberSecret(text(key));
   }
   for (const key of ['username', 'email']) rememberForms(listNameForms(text(key)));
-  const pair = Buffer.from(text('auth'), 'base64').toString();
+  const pair = Buffer.from(text('auth'), 'base64');
   const colon = pair.indexOf(':');
-  if (colon > 0)
-    rememberCredential(pair.slice(0, colon), pair.slice(colon + 1).replace(/(?<!\0)\0+$/, ''));
+  const { username, password } = decodeUserInfo(pair.subarray(0, colon), pair.subarray(colon + 1));
+  if (colon > 0) rememberCredential(username, password.replace(/(?<!\0)\0+$/, ''));
 }
 
 function rememberForms(forms: readonly SecretForm[]): void {

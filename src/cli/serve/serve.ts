@@ -164,7 +164,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     ...withoutUndefined({ publicUrl: options.publicUrl, database: readDatabase(options, host) }),
   });
   try {
-    const { server, drain, renew } = createServiceServer(service.app, {
+    const { server, drain, renew } = createServiceServer(service, {
       addresses,
       limits: { connections: options.limitConnections, each: options.limitAddress },
       ...withoutUndefined({ tls }),

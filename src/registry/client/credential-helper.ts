@@ -1,18 +1,14 @@
 import { ConfigError, ToolError } from '../../base/errors.ts';
+import type { UserInfo } from '../../base/http/basic.ts';
 import { runProcess } from '../../base/process.ts';
-import { rememberCredential, rememberSecret } from '../../base/text/redact.ts';
+import { rememberCredential } from '../../base/text/redact.ts';
 import { untilAborted } from '../../base/wait.ts';
 
 /* Owns the programs that store credentials: how they are asked, and how their answers are read. */
 
 /** `from` names the entry in messages; it never has the value. */
 export type Credential =
-  | {
-      readonly kind: 'basic';
-      readonly username: string;
-      readonly password: string;
-      readonly from: string;
-    }
+  | (UserInfo & { readonly kind: 'basic'; readonly from: string })
   /** A refresh token, good for a token server only. */
   | { readonly kind: 'identity'; readonly token: string; readonly from: string };
 
@@ -66,7 +62,7 @@ const MAX_ANSWER = 1 << 20;
 /**
  * Asks `docker-credential-<helper> get` (docker-credential-helpers protocol): the host on standard
  * input, JSON back, in which the user name `<token>` marks an identity token. Undefined if the helper
- * has nothing for the host: it then ends with exit code 1 and an empty standard error.
+ * has nothing for the host.
  *
  * @throws ToolError `tool.missing`, `tool.timeout`, `tool.failed`; ConfigError `credentials.helper`
  */
@@ -82,6 +78,7 @@ export async function askHelper(
       `"${helper}" is not a valid name for a credential helper`,
     );
   }
+  const heard = { isNothing: false };
   try {
     const { stdout } = await runProcess(program, ['get'], {
       input: host,
@@ -89,35 +86,52 @@ export async function askHelper(
       maxOutput: MAX_ANSWER,
       signal,
       env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
-      onFailure: rememberAnswers,
+      onFailure: (output, exitCode) => {
+        heard.isNothing = isNothingStored(output, exitCode);
+      },
+      shownOutput: findKnownLine,
     });
     return parseAnswer(stdout, program, `${program} for ${host}`);
   } catch (error) {
-    if (error instanceof ToolError && error.code === 'tool.failed' && !hasFailed(error)) {
-      return undefined;
-    }
-    throw error;
+    if (!(error instanceof ToolError) || error.code !== 'tool.failed') throw error;
+    if (heard.isNothing) return undefined;
+    throw new ToolError('tool.failed', `${program} gives no answer for ${host}`, {
+      cause: error,
+      hint: `see what it says: echo ${host} | ${program} get`,
+    });
   }
 }
 
-/** Members of a helper's answer, and of the files that helpers keep; also in JSON that is quoted in JSON. */
-const ANSWERS = [
-  /"(?:secret|username|password|auth|\w*token)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
-  /(?:secret|username|password|auth|token)\\+"\s*:\s*\\+"([^"\\]+)/gi,
-];
-
-/** Errors quote the output of a helper that fails: an answer in it is redacted. */
-function rememberAnswers(output: string): void {
-  for (const pattern of ANSWERS) {
-    for (const [, value = ''] of output.matchAll(pattern)) rememberSecret(value);
-  }
-}
+const NOT_FOUND = 'credentials not found in native keychain';
 
 /**
- * The protocol has no code for "nothing stored": helpers exit 1 with nothing on stderr (the words
- * "credentials not found" go to stdout), while a real failure explains itself there.
+ * Messages of docker-credential-helpers and of the stores below them. Anything else that a helper
+ * says is not shown: it may be a secret.
  */
-const hasFailed = (error: ToolError): boolean => !/ended with exit code 1: *$/.test(error.message);
+const KNOWN_MESSAGES: ReadonlySet<string> = new Set([
+  NOT_FOUND,
+  'no credentials server URL',
+  'no credentials username',
+  'pass store is uninitialized',
+  'Cannot autolaunch D-Bus without X11 $DISPLAY',
+  'The name org.freedesktop.secrets was not provided by any .service files',
+  'User interaction is not allowed.',
+  'The user name or passphrase you entered is not correct.',
+  'gpg: decryption failed: No secret key',
+  'gpg: public key decryption failed: Inappropriate ioctl for device',
+  'gpg: public key decryption failed: No pinentry',
+]);
+
+/** `pass` puts the ending of gpg before its message. */
+const findKnownLine = (output: string): string =>
+  output
+    .split('\n')
+    .map((line) => line.trim().replace(/^exit status \d+: /, ''))
+    .find((line) => KNOWN_MESSAGES.has(line)) ?? '';
+
+/** The protocol has no code for "nothing stored": docker compares the text; some helpers say nothing at all. */
+const isNothingStored = (output: string, exitCode: number | undefined): boolean =>
+  findKnownLine(output) === NOT_FOUND || (exitCode === 1 && output.trim() === '');
 
 function parseAnswer(stdout: string, program: string, from: string): Credential | undefined {
   const { Username: username, Secret: secret } = parseJson(stdout, program);

@@ -1,4 +1,5 @@
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import { decodeUserInfo, type UserInfo } from '../../base/http/basic.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
 import { readJsonText, TYPED_JSON, type JsonFault } from '../../shape/json-text.ts';
 
@@ -129,15 +130,12 @@ function judgeAuth(auth: unknown): AuthFault | undefined {
 }
 
 /** Decodes an `auth` (containers-auth.json(5)) as Go's clients do. */
-export function decodeAuth(
-  auth: string,
-): { readonly username: string; readonly password: string } | 'not-base64' | 'not-a-pair' {
-  const text = decodeBase64(auth)?.toString();
-  if (text === undefined) return 'not-base64';
-  const colon = text.indexOf(':');
+export function decodeAuth(auth: string): UserInfo | 'not-base64' | 'not-a-pair' {
+  const bytes = decodeBase64(auth);
+  if (bytes === undefined) return 'not-base64';
+  const colon = bytes.indexOf(':');
   if (colon < 1) return 'not-a-pair';
-  return {
-    username: text.slice(0, colon),
-    password: text.slice(colon + 1).replace(/(?<!\0)\0+$/, ''),
-  };
+  let end = bytes.length;
+  while (end > colon + 1 && bytes[end - 1] === 0) end -= 1;
+  return decodeUserInfo(bytes.subarray(0, colon), bytes.subarray(colon + 1, end));
 }

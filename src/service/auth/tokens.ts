@@ -41,7 +41,7 @@ export type UrlTokens = {
     subject: TokenSubject,
   ) => Promise<{ readonly token: string; readonly expires: Date }>;
   /** @throws ApiFailure 401, also for tokens of earlier versions, which name no revision */
-  readonly verify: (token: string) => Promise<TokenSubject>;
+  readonly verify: (token: string) => Promise<TokenSubject & { readonly expires: Date }>;
 };
 
 /**
@@ -111,7 +111,8 @@ export function createUrlTokens(
           requiredClaims: ['sub', 'exp', 'revision'],
           currentDate: new Date(now()),
         });
-        return { id: String(payload.sub), revision: String(payload['revision']) };
+        const expires = new Date(Number(payload.exp) * 1000);
+        return { id: String(payload.sub), revision: String(payload['revision']), expires };
       } catch (error) {
         if (error instanceof errors.JWTExpired) throw new ApiFailure(401, 'the URL has expired');
         if (error instanceof errors.JOSEError) {

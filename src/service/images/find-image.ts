@@ -12,6 +12,8 @@ export type AskedImage = {
   readonly infraEnv: InfraEnv;
   /** Revision that the URL was made for; absent if it names none. */
   readonly revision?: string | undefined;
+  /** End of the URL, if it ends at a time. */
+  readonly expires?: Date | undefined;
 };
 
 /** Finds an InfraEnv for a download; a token of the InfraEnv also allows its files. */
@@ -51,7 +53,7 @@ export async function findByToken(
   { req }: Exchange,
   { token, expected }: GivenToken,
 ): Promise<AskedImage> {
-  const { id, revision } = await service.urlTokens.verify(token);
+  const { id, revision, expires } = await service.urlTokens.verify(token);
   const record = await service.state.read('infra-envs', id);
   if (!record || (expected !== undefined && id !== expected)) {
     throw notFound();
@@ -59,7 +61,7 @@ export async function findByToken(
   const infraEnv = await findInfraEnv(service, id, record);
   requireNumber({ infraEnv, revision });
   if ((req.query('revision') ?? revision) !== revision) throw changed(infraEnv);
-  return { infraEnv, revision };
+  return { infraEnv, revision, expires };
 }
 
 function requireNumber(asked: AskedImage): AskedImage {
@@ -153,7 +155,9 @@ export async function findByShortUrl(
   const found = (await service.releases.list()).find(
     (each) => isAsked(each) && url.isFor({ base: each.base.digest }),
   );
-  if (found) return { infraEnv, release: found, revision: formatRevision(infraEnv, found) };
+  const { expires } = url;
+  if (found)
+    return { infraEnv, release: found, revision: formatRevision(infraEnv, found), expires };
   throw replaced(await findCurrent(service, infraEnv));
 }
 

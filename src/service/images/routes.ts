@@ -1,3 +1,4 @@
+import { routePath } from 'hono/route';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoFile, IsoImage } from '../../iso/index.ts';
 import { serveRuns } from '../../media/serve/virtual.ts';
@@ -17,7 +18,7 @@ import {
   requireStore,
 } from './find-image.ts';
 import { formatImageName, IMAGE_NAME } from './short-url.ts';
-import { chooseLastModified, findName, sendBytes, URL_KINDS } from './urls.ts';
+import { chooseLastModified, findName, sendBytes, URL_KINDS, withSecrecy } from './urls.ts';
 
 /** Adds the routes of assisted-image-service. */
 export function addImageRoutes(app: App, service: Service): void {
@@ -224,17 +225,31 @@ type FoundImage = AskedImage & { readonly release: Release; readonly filename: s
 async function sendImage(
   service: Service,
   exchange: Exchange,
-  { infraEnv, release, revision, filename }: FoundImage,
+  { infraEnv, release, revision, expires, filename }: FoundImage,
 ): Promise<Response> {
   const image = await service.images.open(infraEnv, release);
   const isNamed = revision !== undefined;
   const lastModified = chooseLastModified(service, infraEnv, isNamed ? undefined : release);
-  return sendBytes(exchange, image, {
-    contentType: IMAGE_CONTENT,
-    filename,
-    ...withoutUndefined({ lastModified }),
-  });
+  const { id, tenant, cluster_id: cluster = '' } = infraEnv;
+  service.budgets.admit(exchange.env, tenant);
+  const options = { contentType: IMAGE_CONTENT, filename, ...withoutUndefined({ lastModified }) };
+  // The URL alone must say which bytes; the time is not sent before it is strong.
+  if (isByUrl(exchange) && isNamed && lastModified) {
+    service.knownUrls.remember(exchange.env.incoming, {
+      served: image,
+      options: withSecrecy(options),
+      route: routePath(exchange, -1),
+      tenant,
+      records: [id, cluster],
+      isCurrent: () => service.releases.isCurrent(release),
+      ...withoutUndefined({ expires }),
+    });
+  }
+  return sendBytes(exchange, image, options);
 }
+
+/** True for routes that look at nothing but the URL to know who asks. */
+const isByUrl = ({ req }: Exchange): boolean => !req.path.startsWith('/images/');
 
 /** As assisted-image-service has it. */
 const IMAGE_CONTENT = 'application/x-cd-image';

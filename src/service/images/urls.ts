@@ -96,6 +96,12 @@ export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): stri
 /** Every answer of an InfraEnv may have secrets. */
 const SECRET = { 'Cache-Control': 'no-store' };
 
+/** The options with which bytes of an InfraEnv are sent. */
+export const withSecrecy = (options: ServeOptions): ServeOptions => ({
+  ...options,
+  headers: { ...SECRET, ...options.headers },
+});
+
 /** Sends bytes of an InfraEnv, or of others if `isPublic`, by range, resumable. */
 export async function sendBytes(
   exchange: Exchange,
@@ -103,9 +109,9 @@ export async function sendBytes(
   { isPublic = false, ...options }: ServeOptions & { readonly isPublic?: boolean },
 ): Promise<Response> {
   const { incoming: request, outgoing: response } = exchange.env;
-  const headers = { ...(!isPublic && SECRET), ...options.headers };
   // There is no HTTP/2 here.
-  const entry = await serveBytes({ request, response }, served, { ...options, headers });
+  const all = isPublic ? options : withSecrecy(options);
+  const entry = await serveBytes({ request, response }, served, all);
   exchange.set('served', entry);
   return RESPONSE_ALREADY_SENT;
 }

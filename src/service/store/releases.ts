@@ -24,6 +24,8 @@ export type Releases = {
   readonly isEmpty: () => Promise<boolean>;
   /** True if an ISO is still being opened, or an address could not be read yet: it may be of any release. */
   readonly isPartial: () => boolean;
+  /** True if this ISO is still in the store; at once, by a look at its file. */
+  readonly isCurrent: (release: Release) => boolean;
   /** True if one of them could be read, as far as is known. */
   readonly isReady: () => Promise<boolean>;
   readonly close: () => Promise<void>;
@@ -99,15 +101,20 @@ export function openReleases(places: readonly string[], options: Options): Relea
       const found = (await list()).filter(isAsked);
       return found.find(isNamed) ?? found[0];
     },
+    isCurrent: (asked) => isHeld(entries.values(), asked),
     isEmpty: async () =>
       ![...entries.values()].some(({ release }) => release) && (await list()).length === 0,
     isPartial: () => [...entries.values()].some(isAway),
     isReady: async () =>
       (await settle()).some(({ release, failedAt }) => release && failedAt === undefined),
-    async close() {
-      await bases.close();
-    },
+    close: () => bases.close(),
   };
+}
+
+/** True if an entry still has this ISO at its place. */
+function isHeld(entries: Iterable<Entry>, asked: Release): boolean {
+  for (const { release, isCurrent } of entries) if (release === asked) return isCurrent();
+  return false;
 }
 
 /** Creates a lister; an unreadable place is empty, and each new reason is reported. */

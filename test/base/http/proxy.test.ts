@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, request as forward, type Server } from 'node:http';
 import { connect, createServer as createNetServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createHttp } from '../../../src/base/http/http.ts';
+import { readBodyText } from '../../../src/base/http/body.ts';
+import { createHttp, type HttpRequest } from '../../../src/base/http/http.ts';
 import { readProxies } from '../../../src/base/http/proxy.ts';
 import { fetchText } from '../../../src/base/download/fetch.ts';
 import { createTestRetries } from '../../support/test-clock.ts';
@@ -38,6 +39,44 @@ async function startProxy(answer: string): Promise<{ port: number; connects: str
     socket.end(answer === '' ? undefined : `HTTP/1.1 ${answer}\r\ncontent-length: 0\r\n\r\n`);
   });
   return { port: await listen(server), connects };
+}
+
+/**
+ * A proxy as Squid is delivered: CONNECT to port 443 alone, all other requests forwarded by their
+ * whole address, its own errors marked. Asks for a login if there is one.
+ */
+async function startSquid(login?: string): Promise<{ address: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const { method = '', url = '', headers } = request;
+    asked.push(`${method} ${url}`);
+    const refuse = (status: number, error: string): void => {
+      response.writeHead(status, { 'x-squid-error': `${error} 0` }).end('refused');
+    };
+    if (login !== undefined && headers['proxy-authorization'] !== login) {
+      refuse(407, 'ERR_CACHE_ACCESS_DENIED');
+    } else if (!URL.canParse(url)) refuse(400, 'ERR_INVALID_URL');
+    else if (new URL(url).port === '81') refuse(403, 'ERR_ACCESS_DENIED');
+    else {
+      const forwarded = Object.fromEntries(
+        Object.entries(headers).filter(([name]) => !name.startsWith('proxy-')),
+      );
+      const far = forward(url, { method, headers: forwarded }, (answer) => {
+        response.writeHead(answer.statusCode ?? 0, answer.headers);
+        answer.pipe(response);
+      });
+      far.on('error', () => {
+        refuse(503, 'ERR_CONNECT_FAIL');
+      });
+      request.pipe(far);
+    }
+  });
+  server.on('connect', ({ url = '' }, socket) => {
+    asked.push(`CONNECT ${url}`);
+    socket.on('error', () => undefined);
+    socket.end('HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n\r\n');
+  });
+  return { address: `127.0.0.1:${await listen(server)}`, asked };
 }
 
 const { signal } = new AbortController();
@@ -125,6 +164,84 @@ describe('a request through a proxy', () => {
   });
 });
 
+describe('a request for plain HTTP', () => {
+  /** Says what it was asked; under another name of loopback, which is asked through a proxy. */
+  async function startOrigin(): Promise<string> {
+    const server = createServer((request, response) => {
+      const { method = '', url = '', headers } = request;
+      const login = 'proxy-authorization' in headers ? 'with the login of the proxy' : '';
+      void request.toArray().then((pieces) => {
+        response.end([method, url, headers.host, pieces.join(''), login].join(' ').trim());
+      });
+    });
+    return `http://0.0.0.0:${await listen(server)}`;
+  }
+
+  async function send(http_proxy: string, wanted: Omit<HttpRequest, 'url'> & { url: string }) {
+    const http = createHttp({ env: { http_proxy } });
+    cleanUps.push(() => http.close());
+    const { status, body } = await http.request({ ...wanted, url: new URL(wanted.url), signal });
+    return { status, text: await readBodyText(body) };
+  }
+
+  it('is forwarded by the proxy, which opens tunnels to port 443 alone', async () => {
+    const [{ address, asked }, origin] = [await startSquid(), await startOrigin()];
+    const { host } = new URL(origin);
+    const url = `${origin}/v2/a?b=%20c`;
+    const get = await send(`http://${address}`, { url });
+    expect(get).toEqual({ status: 200, text: `GET /v2/a?b=%20c ${host}` });
+    const put = await send(`http://${address}`, { url, method: 'PUT', body: 'x' });
+    expect(put).toEqual({ status: 200, text: `PUT /v2/a?b=%20c ${host} x` });
+    const head = await send(`http://${address}`, { url, method: 'HEAD' });
+    expect(head).toEqual({ status: 200, text: '' });
+    expect(asked).toEqual([`GET ${url}`, `PUT ${url}`, `HEAD ${url}`]);
+  });
+
+  it.each([
+    ['user:p%25w', 'user:p%w', 'utf8'],
+    ['user:%C3%B6', 'user:ö', 'utf8'],
+    ['user:s3cr%F6t%', 'user:s3cröt%', 'latin1'],
+    ['%FC:%C3%B6', 'ü:\u00C3\u00B6', 'latin1'],
+  ] as const)('has the bytes of the login for the proxy alone: %s', async (...row) => {
+    const [written, login, encoding] = row;
+    const value = `Basic ${Buffer.from(login, encoding).toString('base64')}`;
+    const [{ address }, origin] = [await startSquid(value), await startOrigin()];
+    const { text } = await send(`http://${written}@${address}`, { url: `${origin}/` });
+    expect(text).toBe(`GET / ${new URL(origin).host}`);
+    const { error } = await askThrough(`http://user:wrong@${address}`, origin);
+    expect(error).toMatchObject({ code: 'proxy.unauthorized' });
+    expect(error.hint).toContain('correct the user or the password in HTTP_PROXY');
+  });
+
+  it.each([
+    ['http://registry.invalid:81/', 'proxy.forbidden', '403'],
+    ['http://registry.invalid/', 'proxy.unavailable', '503'],
+  ])('that the proxy refuses (%s) is its own failure', async (url, code, found) => {
+    const { address } = await startSquid();
+    const { error } = await askThrough(`http://${address}`, url);
+    expect(error).toMatchObject({ code, found });
+    const { hostname, port } = new URL(url);
+    const target = `${hostname}:${port || '80'}`;
+    expect(error.message).toContain(`proxy http://${address} answers ${found} to GET ${target}`);
+  });
+
+  it('has the answers of the server as they are', async () => {
+    const { address } = await startSquid();
+    const port = await listen(createServer((_, response) => response.writeHead(403).end('mine')));
+    const answer = await send(`http://${address}`, { url: `http://0.0.0.0:${port}/` });
+    expect(answer).toEqual({ status: 403, text: 'mine' });
+  });
+
+  it('names the proxy that it cannot reach', async () => {
+    const address = `http://127.0.0.1:${await freePort()}`;
+    const { error } = await askThrough(address, 'http://registry.invalid/');
+    expect(error).toMatchObject({ code: 'proxy.unreachable', found: 'ECONNREFUSED' });
+    expect(error.message).toContain(
+      `proxy ${address} failed before it reached registry.invalid:80`,
+    );
+  });
+});
+
 async function freePort(): Promise<number> {
   const server = createNetServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -172,10 +289,12 @@ describe.skipIf(!requireTool('tinyproxy'))('tinyproxy', () => {
     const at = (port: number): string => `http://0.0.0.0:${port}/`;
     const through = `http://127.0.0.1:${open}`;
     expect((await askThrough(through, at(origin))).error.message).toBe('no failure: hello');
-    expect((await askThrough(through, at(1))).error).toMatchObject({ code: 'proxy.forbidden' });
-    expect((await askThrough(through, at(closed))).error).toMatchObject({
-      code: 'proxy.unavailable',
-    });
+    const secure = (port: number): string => `https://0.0.0.0:${port}/`;
+    expect((await askThrough(through, secure(1))).error).toMatchObject({ code: 'proxy.forbidden' });
+    for (const target of [at(closed), secure(closed)]) {
+      const { error } = await askThrough(through, target);
+      expect(error).toMatchObject({ code: 'proxy.unavailable' });
+    }
     const locked = await startTinyproxy(origin, 'BasicAuth user secret');
     const bare = await askThrough(`http://127.0.0.1:${locked}`, at(origin));
     expect(bare.error).toMatchObject({ code: 'proxy.unauthorized' });

@@ -72,7 +72,7 @@ async function startSocks(): Promise<{ port: number; logins: string[] }> {
         if (step === 2) {
           const [, length = 0] = data;
           logins.push(
-            `${data.toString('utf8', 2, 2 + length)}:${data.toString('utf8', 3 + length)}`,
+            `${data.toString('latin1', 2, 2 + length)}:${data.toString('latin1', 3 + length)}`,
           );
           socket.write(Buffer.of(1, 0));
         }
@@ -286,6 +286,29 @@ describe.skipIf(!requireTool('openssl'))('a server with TLS', () => {
     const port = await listen(server);
     const error = await ask(`https://127.0.0.1:${port}/`, trust());
     expect(error.hint).toContain(`certs.d/127.0.0.1:${port}`);
+  });
+
+  it('is not asked by a proxy with TLS to forward plain HTTP before the proxy is verified', async () => {
+    const pair = { cert: read('good.pem'), key: read('good.key') };
+    const asked: string[] = [];
+    const server = createServer(pair, ({ url = '' }, response) => {
+      asked.push(url);
+      response.end('hello');
+    });
+    const http_proxy = `https://127.0.0.1:${await listen(server)}`;
+    const url = 'http://registry.invalid/v2/';
+    expect(await ask(url, { http_proxy })).toMatchObject({ code: 'proxy.certificate' });
+    expect(asked).toEqual([]);
+    expect(await ask(url, { http_proxy, ...trust() })).toEqual({ text: 'hello' });
+    expect(asked).toEqual([url]);
+  });
+
+  it('is reached through SOCKS with the bytes of a password in Latin-1', async () => {
+    const { port, logins } = await startSocks();
+    const plain = await listen(createPlainServer((_, response) => response.end('hello')));
+    const http_proxy = `socks5://user:s3cr%F6t@127.0.0.1:${port}`;
+    expect(await ask(`http://0.0.0.0:${plain}/`, { http_proxy })).toEqual({ text: 'hello' });
+    expect(logins).toEqual(['user:s3cr\u00F6t']);
   });
 
   it('is reached through SOCKS with the decoded password, and verified', async () => {

@@ -2,6 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile, readFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { formatBasic } from '../../../src/base/http/basic.ts';
 import {
   credentialsFromFiles,
   credentialsFromPullSecret,
@@ -191,6 +192,38 @@ describe('credential files', () => {
     await expect(store.find(reference('broken.example/x:v1'), signal)).rejects.toMatchObject({
       code: 'tool.failed',
     });
+  });
+
+  it.each([
+    ['echo "pass store is uninitialized"; exit 1', 'exit code 1: pass store is uninitialized'],
+    ['echo "exit status 2: gpg: decryption failed: No secret key"; exit 1', 'No secret key'],
+    ['echo "oops: 7 of 9"; exit 3', 'ended with exit code 3'],
+    ['kill -9 $$', 'ended with SIGKILL'],
+  ])('report a helper that fails, with a known message alone: %s', async (script, shown) => {
+    await put('.docker/config.json', { credsStore: 'fails' });
+    const path = join(home, 'docker-credential-fails');
+    await writeFile(path, `#!/bin/sh\n${script}\n`);
+    await chmod(path, 0o755);
+    const env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
+    const failure: unknown = await credentialsFromFiles(env)
+      .find(reference('a.example/x:v1'), signal)
+      .catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      code: 'tool.failed',
+      message: 'docker-credential-fails gives no answer for a.example',
+      hint: 'see what it says: echo a.example | docker-credential-fails get',
+    });
+    const cause = String((failure as Error).cause);
+    expect(cause.endsWith(shown)).toBe(true);
+    expect(cause).not.toContain('7 of 9');
+  });
+
+  it('may have logins whose bytes are not UTF-8', async () => {
+    const auth = Buffer.from('us\u00E9r:p\u00F6', 'latin1').toString('base64');
+    await put('.docker/config.json', { auths: { 'a.example': { auth } } });
+    const found = await credentialsFromFiles({ HOME: home }).find(reference('a.example/x'), signal);
+    if (found?.kind !== 'basic') throw new Error('no login');
+    expect(formatBasic(found)).toBe(`Basic ${auth}`);
   });
 
   describe('that name helpers', () => {

@@ -1,7 +1,7 @@
 /* Owns budgets: what one owner may have of something that all share. */
 
 /** Amounts that are held at a time. */
-export type Budget = {
+export type Shares = {
   /** Takes an amount, or nothing; the result says which limit refuses it. */
   readonly take: (owner: string, amount: number) => 'taken' | 'each' | 'all';
   readonly give: (owner: string, amount: number) => void;
@@ -10,7 +10,7 @@ export type Budget = {
 };
 
 /** @param limits most that an owner may hold, and all together */
-export function createBudget(limits: { readonly each: number; readonly all: number }): Budget {
+export function createShares(limits: { readonly each: number; readonly all: number }): Shares {
   const held = new Map<string, number>();
   let sum = 0;
   return {
@@ -39,7 +39,7 @@ export function createBudget(limits: { readonly each: number; readonly all: numb
 }
 
 /** Units a second, after a first burst. */
-export type Rate = {
+export type UnitRate = {
   /** Uses units. @returns milliseconds to wait if the owner has used too many, and then uses none */
   readonly use: (owner: string, units: number) => number | undefined;
 };
@@ -54,7 +54,7 @@ const OWNERS = 10_000;
 export function createRate(
   { perSecond, burst }: { readonly perSecond: number; readonly burst: number },
   now: () => number = () => performance.now(),
-): Rate {
+): UnitRate {
   const buckets = new Map<string, { units: number; at: number }>();
   return {
     use(owner, units) {
