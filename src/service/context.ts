@@ -67,12 +67,8 @@ export const BASE_PATH = '/api/assisted-install';
 /** Identifies the user of a request. @throws ApiFailure 401, and 429 if the tenant has too many requests */
 export async function identify(service: Service, exchange: Exchange): Promise<Identity> {
   const identity = await service.auth.identify(exchange.req.header('authorization'));
-<<<<<<< HEAD
-  service.budgets.admit(exchange, identity.tenant);
-  if (identity.former !== undefined) await service.state.adopt(identity.former, identity.tenant);
-=======
   service.budgets.admit(exchange.env, identity.tenant);
->>>>>>> main
+  if (identity.former !== undefined) await service.state.adopt(identity.former, identity.tenant);
   return identity;
 }
 
