@@ -14,7 +14,7 @@ import { requireTrustedFile } from './trusted-file.ts';
 
 /* Owns the options for records, their keys, and who may use them. */
 
-export type AccessOptions = {
+export type ServeAccess = {
   readonly key: string;
   readonly previousKey?: string;
   readonly database?: string;
@@ -29,7 +29,7 @@ export type AccessOptions = {
   readonly authLifetime: number;
 };
 
-export const addAccessOptions = (command: Command): Command =>
+export const addServeAccess = (command: Command): Command =>
   command
     .requiredOption(
       '--key <source>',
@@ -78,7 +78,7 @@ function parseLongest(text: string): number {
 
 /** @throws ConfigError `service.secret`, `service.key-shared` */
 export const readKeys = (
-  { key, previousKey }: Pick<AccessOptions, 'key' | 'previousKey'>,
+  { key, previousKey }: Pick<ServeAccess, 'key' | 'previousKey'>,
   host: CliHost,
 ): { readonly key: Secret; readonly previousKey?: Secret } => ({
   key: new Secret(readSecret('--key', key, host)),
@@ -92,7 +92,7 @@ export const readKeys = (
  * and the command line of a process is not secret.
  */
 export function readDatabase(
-  { database: text }: Pick<AccessOptions, 'database'>,
+  { database: text }: Pick<ServeAccess, 'database'>,
   host: CliHost,
 ): string | undefined {
   if (text === undefined) return undefined;
@@ -110,7 +110,7 @@ export function readDatabase(
  *
  * @throws UsageError `usage.auth-keys`, `usage.auth-issuer`, `usage.auth-audience`
  */
-export function readAuth(options: AccessOptions, { cwd }: Pick<CliHost, 'cwd'>): AuthSettings {
+export function readAuth(options: ServeAccess, { cwd }: Pick<CliHost, 'cwd'>): AuthSettings {
   const { auth, authKeys, authIssuer: issuer, authAudience: audience } = options;
   if (auth === 'none') return { type: auth };
   if (authKeys === undefined) {

@@ -8,9 +8,9 @@ import {
   writeMessage,
   type OutputFormat,
 } from '../terminal/output.ts';
-import { readDatabase, readKeys, type AccessOptions } from './access.ts';
+import { readDatabase, readKeys, type ServeAccess } from './access.ts';
 
-type RekeyOptions = AccessOptions & {
+type RekeyOptions = ServeAccess & {
   readonly data: string;
   readonly outputFormat: OutputFormat;
 };

@@ -19,19 +19,13 @@ import {
   type Address,
   openTls,
 } from './listen.ts';
-import {
-  addAccessOptions,
-  readAuth,
-  readDatabase,
-  readKeys,
-  type AccessOptions,
-} from './access.ts';
+import { addServeAccess, readAuth, readDatabase, readKeys, type ServeAccess } from './access.ts';
 import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
 import { registerRekey } from './rekey.ts';
 import { warnOfSecrets } from './token.ts';
 
 type ServeOptions = LimitOptions &
-  AccessOptions & {
+  ServeAccess & {
     readonly listen: Address;
     readonly data: string;
     readonly store: readonly string[];
@@ -83,7 +77,7 @@ export function registerServe(program: Command, host: CliHost): void {
     )
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
-  addLimitOptions(addAccessOptions(command))
+  addLimitOptions(addServeAccess(command))
     .addOption(createLogFormatOption())
     .addHelpText(
       'after',
