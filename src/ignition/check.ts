@@ -1,5 +1,6 @@
 import { IntegrityError, formatSentence, type FileProblem } from '../base/errors.ts';
 import { formatIgnition, IGNITION_VERSION, type IgnitionVersion, parseIgnition } from './config.ts';
+import { createPathTree, findAbovePath, type PathTree } from './path-tree.ts';
 import { explainHeld } from './resource.ts';
 import type { Shape } from '../shape/shape.ts';
 import {
@@ -106,7 +107,10 @@ function createMemberCheck(version: string): MemberCheck {
 
 function checkNodes(config: IgnitionConfig): Finding[] {
   const storage = config.storage ?? {};
-  const places = { links: treeOf(storage.links ?? []), files: treeOf(storage.files ?? []) };
+  const places = {
+    links: createPathTree(storage.links ?? []),
+    files: createPathTree(storage.files ?? []),
+  };
   const seen = new Set<string>();
   return (['files', 'directories', 'links'] as const).flatMap((kind) =>
     (storage[kind] ?? []).flatMap((node, index) => {
@@ -122,35 +126,7 @@ function checkNodes(config: IgnitionConfig): Finding[] {
   );
 }
 
-/** Names by the names in front of them: a path may have thousands, so each of them is looked at once. */
-type Tree = { path?: string; readonly below: Map<string, Tree> };
-
-function treeOf(nodes: readonly Pick<Node, 'path'>[]): Tree {
-  const root: Tree = { below: new Map() };
-  for (const { path } of nodes as readonly Partial<Node>[]) {
-    if (!path) continue; // which is a problem of its own
-    let at = root;
-    for (const name of path.split('/')) {
-      const next: Tree = at.below.get(name) ?? { below: new Map() };
-      at.below.set(name, next);
-      at = next;
-    }
-    at.path = path;
-  }
-  return root;
-}
-
-/** The uppermost path in a tree that is above a path. */
-function findAbove(tree: Tree, path: string): string | undefined {
-  let at: Tree | undefined = tree;
-  for (const name of path.split('/').slice(0, -1)) {
-    at = at.below.get(name);
-    if (at?.path !== undefined || at === undefined) break;
-  }
-  return at?.path;
-}
-
-type Places = Readonly<Record<'links' | 'files', Tree>>;
+type Places = Readonly<Record<'links' | 'files', PathTree>>;
 
 function checkNode(
   { path, mode, user, group }: Node & { readonly mode?: number },
@@ -180,9 +156,9 @@ const checkOwner = (owner: Node['user']): string[] =>
     : [`owner has both the id ${owner.id} and the name "${owner.name}"`];
 
 function checkParents(path: string, { links, files }: Places): string[] {
-  const link = findAbove(links, path);
+  const link = findAbovePath(links, path);
   // Earlier versions of Ignition find it out when they make the directory.
-  const file = findAbove(files, path);
+  const file = findAbovePath(files, path);
   return [
     ...(link === undefined ? [] : [`path "${path}" passes through the link "${link}"`]),
     ...(file === undefined ? [] : [`path "${path}" is below the file "${file}"`]),

@@ -12,7 +12,13 @@ import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
-import { allowOrigins, checkAccept, checkMethod, readPath, refuseUnrouted } from './routing.ts';
+import {
+  allowOrigins,
+  checkAccept,
+  checkMethod,
+  readRequestPath,
+  refuseUnrouted,
+} from './routing.ts';
 
 /* Owns the order of the routes, and the answers to their errors. */
 
@@ -29,7 +35,7 @@ export type AppOptions = {
 
 /** Creates every route of the service, without a listener. */
 export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
-  const app: App = new Hono<Environment>({ getPath: readPath });
+  const app: App = new Hono<Environment>({ getPath: readRequestPath });
   app.use(async (exchange, next) => {
     const started = performance.now();
     await next();

@@ -120,7 +120,7 @@ async function removeCluster(service: Service, exchange: Exchange): Promise<void
   const left = [...records.map((each) => each.id), ...damaged];
   if (left.length === 0) return;
   addWarnings(service, exchange, [
-    `infra envs of the cluster stay, without images, until they are deleted: ${left.join(' ')}`,
+    `infra envs of the cluster stay until they are deleted: ${left.join(' ')}`,
   ]);
 }
 

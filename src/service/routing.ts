@@ -8,7 +8,7 @@ import type { MiddlewareHandler } from 'hono';
 /* Owns how requests of the API find their routes: paths, methods, types of answers, other origins. */
 
 /** Path of a request. In the API, slashes that are doubled or at the end mean nothing, as in Go's routers. */
-export function readPath(request: Request): string {
+export function readRequestPath(request: Request): string {
   const path = getPath(request);
   return /^\/+api\//.test(path) ? path.replaceAll(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '') : path;
 }

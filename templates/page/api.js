@@ -2,11 +2,26 @@
  * The calls of the API. URLs are relative to the page, which may be below a path of a proxy.
  *
  * @typedef {{ id: string, name: string, openshift_version: string, created_at: string }} Cluster
- * @typedef {{ id: string, name: string, cluster_id?: string, cpu_architecture: string, rendezvous_ip?: string, static_network_config?: string, created_at: string, download_url: string, expires_at: string }} InfraEnv
+ * @typedef {{ http_proxy?: string, https_proxy?: string, no_proxy?: string }} Proxy
+ * @typedef {{
+ *   id: string, name: string, cluster_id?: string, openshift_version?: string, cpu_architecture: string,
+ *   rendezvous_ip?: string, static_network_config?: string, kernel_arguments?: string, proxy?: Proxy,
+ *   ssh_authorized_key?: string, additional_ntp_sources?: string, ntp_sources?: string,
+ *   additional_trust_bundle?: string, ignition_config_override?: string, user_name?: string,
+ *   created_at: string, updated_at: string, download_url: string, expires_at: string,
+ * }} InfraEnv
+ * @typedef {{ field: string, line?: number, column?: number, path?: string, message: string }} FieldProblem
+ * @typedef {{ problems: FieldProblem[], warnings: string[] }} Verdict
+ * @typedef {{ value?: unknown, line?: number, column?: number, message?: string }} NetworkRead
+ * @typedef {{
+ *   hosts: { row: number, values: Record<string, string> }[], columns: Record<string, string>,
+ *   problems: { row: number, column?: string, message: string }[],
+ * }} HostTable
  * @typedef {{ cpu_architectures: string[], default: boolean }} Version
  */
 
-const BASE = 'api/assisted-install/v2';
+const V2 = 'api/assisted-install/v2';
+const FORMS = 'api/assisted-install/sealift/forms';
 
 /** Milliseconds to wait for an answer; no user waits longer. */
 const LIMIT = 60_000;
@@ -33,28 +48,60 @@ export class Refusal extends Error {
 
 /** @returns {Promise<Record<string, Version>>} */
 export const listVersions = async () =>
-  /** @type {Record<string, Version>} */ (await call('GET', 'openshift-versions'));
+  /** @type {Record<string, Version>} */ (await call('GET', `${V2}/openshift-versions`));
 
 /** @returns {Promise<Cluster[]>} */
-export const listClusters = async () => /** @type {Cluster[]} */ (await call('GET', 'clusters'));
+export const listClusters = async () =>
+  /** @type {Cluster[]} */ (await call('GET', `${V2}/clusters`));
+
+/** @param {string} id */
+export const readInfraEnv = async (id) =>
+  /** @type {InfraEnv} */ (await call('GET', `${V2}/infra-envs/${id}`));
 
 /** @returns {Promise<InfraEnv[]>} */
 export const listInfraEnvs = async () =>
-  /** @type {InfraEnv[]} */ (await call('GET', 'infra-envs'));
+  /** @type {InfraEnv[]} */ (await call('GET', `${V2}/infra-envs`));
 
 /** @param {object} body */
 export const createCluster = async (body) =>
-  /** @type {Cluster} */ (await call('POST', 'clusters/disconnected', body));
+  /** @type {Cluster} */ (await call('POST', `${V2}/clusters/disconnected`, body));
+
+/** @param {object} body */
+export const createInfraEnv = (body) => write('POST', `${V2}/infra-envs`, body);
 
 /**
+ * @param {string} id
+ * @param {object} changed members that change
+ */
+export const updateInfraEnv = (id, changed) => write('PATCH', `${V2}/infra-envs/${id}`, changed);
+
+/**
+ * @param {'POST' | 'PATCH'} method
+ * @param {string} path
  * @param {object} body
  * @returns {Promise<{ infraEnv: InfraEnv, warnings: string[] }>}
  */
-export async function createInfraEnv(body) {
-  const answer = await request('POST', 'infra-envs', body);
+async function write(method, path, body) {
+  const answer = await request(method, path, body);
   const infraEnv = /** @type {InfraEnv} */ (await readJson(answer));
   return { infraEnv, warnings: readWarnings(answer) };
 }
+
+/**
+ * All problems of the values of a form, by the rules of the server; nothing is stored.
+ *
+ * @param {{ infra_env_id?: string, cluster?: object, infra_env: object }} form
+ */
+export const checkForm = async (form) =>
+  /** @type {Verdict} */ (await call('POST', `${FORMS}/check`, form));
+
+/** @param {readonly string[]} networks in YAML */
+export const readNetworks = async (networks) =>
+  /** @type {NetworkRead[]} */ (await call('POST', `${FORMS}/networks`, { networks }));
+
+/** @param {string} text table in CSV or TSV */
+export const readHostTable = async (text) =>
+  /** @type {HostTable} */ (await call('POST', `${FORMS}/host-table`, { text }));
 
 /**
  * Reads the texts of `299 - "text", 299 - "text"`.
@@ -73,7 +120,7 @@ const readWarnings = ({ headers }) =>
  * @returns {Promise<{ url: string, expires?: string }>}
  */
 export async function findImageUrl(id) {
-  const answer = await call('GET', `infra-envs/${id}/downloads/image-url`);
+  const answer = await call('GET', `${V2}/infra-envs/${id}/downloads/image-url`);
   const { url, expires_at: expires } = /** @type {{ url: string, expires_at: string }} */ (answer);
   return expires.startsWith(NEVER) ? { url } : { url, expires };
 }
@@ -89,7 +136,7 @@ const NEVER = '0001-';
  */
 export async function remove(kind, id) {
   try {
-    await call('DELETE', `${kind}/${id}`);
+    await call('DELETE', `${V2}/${kind}/${id}`);
   } catch (error) {
     if (!(error instanceof Refusal && error.status === 404)) throw error;
   }
@@ -98,17 +145,19 @@ export async function remove(kind, id) {
 /**
  * Requests one byte of an image, so that an error is shown here and not by a download that fails.
  *
- * @param {string} url as the server gave it; its last five parts are below any path
+ * @returns {Promise<number>} size in bytes
+ * @param {string} url as the server gave it; its last four parts are below any path
  */
 export async function checkImage(url) {
   const { pathname, search } = new URL(url);
-  const path = pathname.split('/').slice(-5).join('/');
+  const path = pathname.split('/').slice(-4).join('/');
   const answer = await send(path + search, { headers: { Range: 'bytes=0-0' } });
   await answer.body?.cancel();
+  return Number((answer.headers.get('Content-Range') ?? '').split('/')[1]);
 }
 
 /**
- * @param {'GET' | 'POST' | 'DELETE'} method
+ * @param {'GET' | 'POST' | 'PATCH' | 'DELETE'} method
  * @param {string} path
  * @param {object} [body]
  * @returns {Promise<unknown>}
@@ -119,7 +168,7 @@ async function call(method, path, body) {
 }
 
 /**
- * @param {'GET' | 'POST' | 'DELETE'} method
+ * @param {'GET' | 'POST' | 'PATCH' | 'DELETE'} method
  * @param {string} path
  * @param {object} [body]
  */
@@ -128,7 +177,7 @@ function request(method, path, body) {
   if (bearer !== '') headers.set('Authorization', `Bearer ${bearer}`);
   if (body) headers.set('Content-Type', 'application/json');
   const text = body ? JSON.stringify(body) : null;
-  return send(`${BASE}/${path}`, { method, headers, body: text });
+  return send(path, { method, headers, body: text });
 }
 
 /**

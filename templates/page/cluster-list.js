@@ -6,7 +6,7 @@ import { busy, copyTemplate, find, say } from './dom.js';
  *
  * @typedef {{
  *   name: string, facts: string[], created: string,
- *   cluster?: string, infraEnv?: string, isLastOfCluster: boolean,
+ *   version: string, cluster?: string, infraEnv?: string, isLastOfCluster: boolean,
  * }} Row
  */
 
@@ -18,15 +18,20 @@ const urlDialog = find('#url-dialog', HTMLDialogElement);
 /** @type {(error: unknown) => boolean} */
 let isSignedOut = () => false;
 
+/** @type {(id: string, cluster: { name: string, version: string }) => Promise<void>} */
+let edit = () => Promise.resolve();
+
 /** @type {Row | undefined} */
 let leaving;
 
 /**
  * @param {object} callbacks
  * @param {(error: unknown) => boolean} callbacks.onSignedOut
+ * @param {(id: string, cluster: { name: string, version: string }) => Promise<void>} callbacks.onEdit
  */
-export function startList({ onSignedOut }) {
+export function startList({ onSignedOut, onEdit }) {
   isSignedOut = onSignedOut;
+  edit = onEdit;
   find('#delete-cancel', HTMLButtonElement).addEventListener('click', () => {
     dialog.close();
   });
@@ -40,10 +45,11 @@ export function startList({ onSignedOut }) {
 }
 
 /**
- * @param {string} [created] InfraEnv that was just created
+ * @param {string} [created] InfraEnv that was just created or changed
+ * @param {string} [told]
  * @returns {Promise<void>}
  */
-export async function showClusters(created) {
+export async function showClusters(created, told = 'Ready: download its ISO, or copy the URL.') {
   const problem = find('#clusters-problem', HTMLElement);
   problem.textContent = '';
   let rows;
@@ -61,7 +67,7 @@ export async function showClusters(created) {
   const item = items.find((_, i) => created !== undefined && rows[i]?.infraEnv === created);
   if (!item) return;
   find('.download', HTMLElement, item).focus();
-  note(item, 'Ready: download its ISO, or copy the URL.');
+  note(item, told);
 }
 
 /** @returns {Promise<Row[]>} the newest first */
@@ -96,6 +102,7 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
   return {
     name,
     facts,
+    version: cluster?.openshift_version ?? '',
     created,
     isLastOfCluster,
     ...(cluster && { cluster: cluster.id }),
@@ -123,15 +130,17 @@ function showRow(row) {
   find('.facts', HTMLElement, item).textContent = row.facts.join(' · ');
   const { infraEnv } = row;
   for (const button of item.querySelectorAll('button')) {
-    button.setAttribute('aria-label', `${button.textContent} of ${row.name}`);
+    const of = button.matches('.edit, .delete') ? '' : 'of ';
+    button.setAttribute('aria-label', `${button.textContent} ${of}${row.name}`);
   }
-  find('.delete', HTMLElement, item).setAttribute('aria-label', `Delete ${row.name}`);
   find('.delete', HTMLElement, item).addEventListener('click', () => {
     askBeforeDeleting(row);
   });
   if (infraEnv === undefined || row.cluster === undefined) {
     find('.download', HTMLElement, item).remove();
     find('.copy', HTMLElement, item).remove();
+    find('.edit', HTMLElement, item).remove();
+    find('.about', HTMLElement, item).remove();
     const lacks =
       infraEnv === undefined ? 'It has no ISO.' : 'It is not bound to a cluster, so it has no ISO.';
     note(item, lacks);
@@ -143,6 +152,11 @@ function showRow(row) {
     startDownload(url);
     note(item, 'The download has started: see the downloads of your browser.');
   });
+  act(item, '.about', async () => {
+    const { url } = await findImageUrl(infraEnv);
+    note(item, describeImage(url, await checkImage(url)));
+  });
+  act(item, '.edit', () => edit(infraEnv, row));
   act(item, '.copy', async () => {
     const { url, expires } = await findImageUrl(infraEnv);
     if (!(await copyText(url))) return;
@@ -151,6 +165,16 @@ function showRow(row) {
   });
   return item;
 }
+
+/**
+ * Describes an image before it is downloaded, as a management controller needs to know it.
+ *
+ * @param {string} url
+ * @param {number} size
+ */
+const describeImage = (url, size) =>
+  `${size.toLocaleString('en')} bytes. Its URL has ${url.length} characters, begins with ` +
+  `${new URL(url).protocol}// and ends with .iso; ranges are served.`;
 
 /**
  * Runs an action of a row, and shows its error in the row.

@@ -1,54 +1,81 @@
-import { checkImage, createCluster, createInfraEnv, listVersions, Refusal, remove } from './api.js';
-import { busy, find, findField, say } from './dom.js';
+import {
+  checkForm,
+  createCluster,
+  createInfraEnv,
+  listVersions,
+  readInfraEnv,
+  Refusal,
+  remove,
+  updateInfraEnv,
+} from './api.js';
+import { busy, find, say } from './dom.js';
+import { startFiles } from './files.js';
+import { startHostTable } from './host-table.js';
 import { removeHosts, startHosts } from './hosts.js';
+import { locateProblem } from './locate.js';
 import { clearField, clearProblems, showProblems } from './problems.js';
-import { checkValues, locateProblem, readValues } from './values.js';
+import {
+  checkRequired,
+  fillSettings,
+  listChanged,
+  readCluster,
+  readSettings,
+  withoutEmpty,
+} from './values.js';
 
-/** A pull secret with many registries has some 20 KiB. */
-const FILE_LIMIT = 256 * 1024;
+/** The form of a new cluster with its InfraEnv, and of an InfraEnv that is changed. */
 
 const form = find('#create-form', HTMLFormElement);
 const problem = find('#create-problem', HTMLElement);
+const warned = find('#create-warnings', HTMLElement);
 const status = find('#create-status', HTMLElement);
 const version = find('#openshift-version', HTMLSelectElement);
 const architecture = find('#cpu-architecture', HTMLSelectElement);
+const name = find('#name', HTMLInputElement);
 
 /** @type {Record<string, import('./api.js').Version>} */
 let versions = {};
 
+/** The InfraEnv that is changed, as the form showed it first. @type {{ id: string, settings: Record<string, unknown> } | undefined} */
+let edited;
+
+/** @type {(error: unknown) => boolean} */
+let isSignedOut = () => false;
+
 /**
  * @param {object} callbacks
- * @param {(infraEnv?: string) => Promise<void>} callbacks.onChanged
+ * @param {(infraEnv?: string, told?: string) => Promise<void>} callbacks.onChanged
  * @param {(error: unknown) => boolean} callbacks.onSignedOut true if the error means that a token is needed
  */
 export function startForm({ onChanged, onSignedOut }) {
+  isSignedOut = onSignedOut;
   startHosts();
+  startHostTable(onSignedOut);
+  startFiles(document);
   version.addEventListener('change', showArchitectures);
   form.addEventListener('input', ({ target }) => {
     if (target instanceof Element) clearField(target);
   });
-  for (const input of form.querySelectorAll('input[type=file]')) {
-    if (input instanceof HTMLInputElement) fillFromFile(input);
-  }
+  find('#edit-cancel', HTMLButtonElement).addEventListener('click', () => {
+    resetForm();
+    name.focus();
+  });
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     void busy(find('#create', HTMLButtonElement), async () => {
       clearProblems(form, problem);
-      const wrong = checkValues();
+      warned.textContent = '';
+      const wrong = checkRequired(edited === undefined);
       if (wrong.length > 0) {
         showProblems(wrong, problem);
         return;
       }
       try {
-        const { id, warnings } = await create();
-        resetForm();
-        problem.textContent = formatWarnings(warnings);
-        await onChanged(id);
+        await submit(onChanged);
       } catch (error) {
         if (onSignedOut(error)) return;
         if (!(error instanceof Refusal)) throw error;
-        showProblems([locateProblem(error.message)], problem);
-        await onChanged();
+        showProblems([{ message: error.message }], problem);
       } finally {
         say(status, '');
       }
@@ -56,14 +83,53 @@ export function startForm({ onChanged, onSignedOut }) {
   });
 }
 
+/** @param {(infraEnv?: string, told?: string) => Promise<void>} onChanged */
+async function submit(onChanged) {
+  const settings = readSettings();
+  const changed = edited ? listChanged(settings, edited.settings) : withoutEmpty(settings);
+  say(status, 'Checking the values…');
+  const cluster = readCluster();
+  const of = edited ? { infra_env_id: edited.id } : { cluster };
+  const shared = { cpu_architecture: architecture.value };
+  const { problems } = await checkForm({
+    ...of,
+    infra_env: edited ? changed : { ...changed, ...withoutEmpty(shared) },
+  });
+  if (problems.length > 0) {
+    showProblems(problems.map(locateProblem), problem);
+    return;
+  }
+  say(status, edited ? 'Saving the changes…' : 'Creating the cluster…');
+  const { id, warnings } = edited
+    ? await change(edited.id, changed)
+    : await create(cluster, { ...changed, ...withoutEmpty(shared) });
+  const told = edited ? 'The changes are saved' : 'The cluster is created';
+  const note = edited ? 'Saved: its ISO has a new URL, and the one from before ends.' : undefined;
+  resetForm();
+  warned.textContent =
+    warnings.length === 0 ? '' : `${told}, with warnings: ${warnings.map(nameHost).join('; ')}`;
+  await onChanged(id, note);
+}
+
+/**
+ * A warning with the number that the form gives to a host.
+ *
+ * @param {string} warning
+ */
+const nameHost = (warning) =>
+  warning.replace(
+    /^static_network_config\[(\d+)\]\.network_yaml/,
+    (_, index) => `host ${Number(index) + 1}`,
+  );
+
 /** Requests the list of releases again: the store may have new ones. */
 export async function showVersions() {
   versions = await listVersions();
   const names = Object.keys(versions).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
   const chosen = version.value;
-  version.replaceChildren(...names.map((name) => new Option(name)));
+  version.replaceChildren(...names.map((each) => new Option(each)));
   version.value =
-    chosen in versions ? chosen : (names.find((name) => versions[name]?.default) ?? names[0] ?? '');
+    chosen in versions ? chosen : (names.find((each) => versions[each]?.default) ?? names[0] ?? '');
   showArchitectures();
   const hasNone = 'This server has no release yet: put an ISO into its store, then refresh.';
   problem.textContent = names.length === 0 ? hasNone : '';
@@ -71,82 +137,113 @@ export async function showVersions() {
 
 function showArchitectures() {
   const names = versions[version.value]?.cpu_architectures ?? [];
-  architecture.replaceChildren(...names.map((name) => new Option(name)));
+  architecture.replaceChildren(...names.map((each) => new Option(each)));
   find('#cpu-architecture-field', HTMLElement).hidden = names.length < 2;
 }
 
 /**
- * Creates a cluster with its InfraEnv, or nothing: a cluster that gets no image is removed again.
+ * Creates a cluster with its InfraEnv, or nothing: a cluster whose InfraEnv is refused is removed again.
  *
+ * @param {{ name: string, openshift_version: string }} values
+ * @param {object} settings
  * @returns {Promise<{ id: string, warnings: readonly string[] }>} the InfraEnv
  */
-async function create() {
-  const values = readValues();
-  /** @type {['clusters' | 'infra-envs', string][]} */
-  const made = [];
+async function create(values, settings) {
+  const cluster = await createCluster(values);
   try {
-    say(status, 'Creating the cluster…');
-    const cluster = await createCluster(values.cluster);
-    made.push(['clusters', cluster.id]);
     const { infraEnv, warnings } = await createInfraEnv({
-      ...values.infraEnv,
+      ...settings,
+      name: values.name,
+      image_type: 'disconnected-iso',
       cluster_id: cluster.id,
     });
-    made.push(['infra-envs', infraEnv.id]);
-    say(status, 'Checking its ISO…');
-    await checkImage(infraEnv.download_url);
     return { id: infraEnv.id, warnings };
   } catch (error) {
-    for (const [kind, id] of made.reverse()) await remove(kind, id).catch(ignore);
+    await remove('clusters', cluster.id).catch(ignore);
     throw error;
   }
 }
 
-/** @param {readonly string[]} warnings */
-const formatWarnings = (warnings) =>
-  warnings.length === 0 ? '' : `The cluster is created, with warnings: ${warnings.join('; ')}`;
-
 /** A record that cannot be removed stays in the list, where the user can delete it. */
 const ignore = () => undefined;
 
-/** Clears the form, so that the secret does not stay on the page. */
-export function resetForm() {
-  const chosen = version.value;
-  form.reset();
-  removeHosts();
-  version.value = chosen;
-  showArchitectures();
-  clearProblems(form, problem);
-  for (const filled of form.querySelectorAll('.filled')) filled.textContent = '';
-  for (const details of form.querySelectorAll('details')) details.open = false;
-}
-
-/** @param {HTMLInputElement} input */
-function fillFromFile(input) {
-  const field = findField(input.dataset['fills'] ?? '');
-  const note = input.nextElementSibling;
-  if (!field || !note) throw new TypeError(`${input.id} fills no field`);
-  input.addEventListener('change', () => {
-    const file = input.files?.[0];
-    if (!file) return;
-    clearField(field);
-    void readText(file).then(({ text, told }) => {
-      field.value = text;
-      say(note, told);
-      input.value = '';
-    });
-  });
+/**
+ * @param {string} id
+ * @param {object} changed
+ */
+async function change(id, changed) {
+  const { infraEnv, warnings } = await updateInfraEnv(id, changed);
+  return { id: infraEnv.id, warnings };
 }
 
 /**
- * @param {File} file
- * @returns {Promise<{ text: string, told: string }>}
+ * Fills the form with an InfraEnv, to change it.
+ *
+ * @param {string} id
+ * @param {{ name: string, version: string }} cluster
  */
-async function readText(file) {
-  if (file.size > FILE_LIMIT) return { text: '', told: `${file.name} is larger than 256 KiB.` };
-  try {
-    return { text: await file.text(), told: `Filled in from ${file.name}.` };
-  } catch {
-    return { text: '', told: `${file.name} cannot be read.` };
+export async function editInfraEnv(id, cluster) {
+  const infraEnv = await readInfraEnv(id);
+  resetForm();
+  name.value = cluster.name;
+  await fillSettings(infraEnv);
+  edited = { id, settings: readSettings() };
+  version.replaceChildren(new Option(cluster.version));
+  architecture.replaceChildren(new Option(infraEnv.cpu_architecture));
+  showMode(`Edit ${cluster.name}`, listKept(infraEnv));
+  for (const details of form.querySelectorAll(':scope > details')) {
+    const filled = [...details.querySelectorAll('input, textarea')].some(
+      (field) => 'value' in field && field.value !== '',
+    );
+    if (details instanceof HTMLDetailsElement) details.open = filled;
   }
+  const title = find('#create-title', HTMLElement);
+  title.scrollIntoView({ block: 'nearest' });
+  find('#ssh-key', HTMLTextAreaElement).focus();
+}
+
+/**
+ * Settings that other clients made and the form does not show.
+ *
+ * @param {import('./api.js').InfraEnv} infraEnv
+ */
+const listKept = (infraEnv) =>
+  [
+    infraEnv.ntp_sources === undefined
+      ? ''
+      : `the time servers ${infraEnv.ntp_sources}, which replace those of the release`,
+    infraEnv.ignition_config_override === undefined ? '' : 'an Ignition config',
+  ].filter((each) => each !== '');
+
+/**
+ * @param {string} title
+ * @param {readonly string[]} [kept]
+ */
+function showMode(title, kept = []) {
+  const isEdit = edited !== undefined;
+  find('#create-title', HTMLElement).textContent = title;
+  find('#create', HTMLElement).textContent = isEdit ? 'Save changes' : 'Create cluster';
+  find('#edit-cancel', HTMLElement).hidden = !isEdit;
+  find('#pull-secret-kept', HTMLElement).hidden = !isEdit;
+  find('#kept', HTMLElement).textContent =
+    kept.length === 0 ? '' : `Kept as it is: ${kept.join(' and ')}.`;
+  for (const each of [name, version, architecture]) each.disabled = isEdit;
+}
+
+/** Clears the form, so that the secret does not stay on the page. */
+export function resetForm() {
+  const wasEdit = edited !== undefined;
+  const chosen = version.value;
+  edited = undefined;
+  form.reset();
+  removeHosts();
+  showMode('New cluster');
+  if (wasEdit) void showVersions().catch(isSignedOut);
+  else version.value = chosen;
+  showArchitectures();
+  clearProblems(form, problem);
+  warned.textContent = '';
+  for (const filled of document.querySelectorAll('.filled')) filled.textContent = '';
+  say(find('#hosts-note', HTMLElement), '');
+  for (const details of form.querySelectorAll('details')) details.open = false;
 }

@@ -1,6 +1,6 @@
 import { Refusal, setToken } from './api.js';
 import { showClusters, startList } from './cluster-list.js';
-import { resetForm, showVersions, startForm } from './create-form.js';
+import { editInfraEnv, resetForm, showVersions, startForm } from './create-form.js';
 import { busy, find } from './dom.js';
 import { clearProblems, showProblems } from './problems.js';
 
@@ -16,7 +16,7 @@ let hasToken = false;
 
 const onSignedOut = askForToken;
 startForm({ onChanged: showClusters, onSignedOut });
-startList({ onSignedOut });
+startList({ onSignedOut, onEdit: editInfraEnv });
 
 // Unforeseen errors are shown as well.
 window.addEventListener('unhandledrejection', ({ reason }) => {

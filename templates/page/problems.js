@@ -1,9 +1,10 @@
 import { findField } from './dom.js';
 
 /**
- * A problem with a field, or with the whole form if there is no field.
+ * A problem with a field, or with the whole form if there is no field. In a text of several lines it has a
+ * place.
  *
- * @typedef {{ field?: string, message: string }} Problem
+ * @typedef {{ field?: string, line?: number, column?: number, message: string }} Problem
  */
 
 /**
@@ -13,28 +14,65 @@ import { findField } from './dom.js';
  * @param {HTMLElement} region an alert
  */
 export function showProblems(problems, region) {
-  const others = problems.filter((problem) => !markField(problem)).map(({ message }) => message);
-  const marked = problems.length - others.length;
-  if (marked > 0) {
+  const others = problems.filter((problem) => !markField(problem)).map(toText);
+  const marked = document.querySelectorAll('[aria-invalid="true"]');
+  if (others.length < problems.length) {
+    const { length } = marked;
     others.unshift(
-      marked === 1 ? 'One field needs attention.' : `${marked} fields need attention.`,
+      length === 1 ? 'One field needs attention.' : `${length} fields need attention.`,
     );
   }
   region.textContent = others.join(' ');
-  const [first] = document.querySelectorAll('[aria-invalid="true"]');
-  if (first instanceof HTMLElement && marked > 0) first.focus();
+  if (others.length < problems.length && marked[0] instanceof HTMLElement) marked[0].focus();
 }
 
 /**
+ * Shows a problem next to its field, and the cursor at its place.
+ *
+ * @param {import('./dom.js').Field} field
+ * @param {Omit<Problem, 'field'>} problem
+ */
+export function showProblem(field, problem) {
+  markField({ ...problem, field: field.id });
+  field.focus();
+  if (field instanceof HTMLTextAreaElement && problem.line !== undefined) {
+    const before = field.value
+      .split('\n')
+      .slice(0, problem.line - 1)
+      .join('\n');
+    const at = before.length + Number(problem.line > 1) + (problem.column ?? 1) - 1;
+    field.setSelectionRange(at, at);
+  }
+}
+
+/** @param {Problem} problem */
+const toText = ({ line, column, message }) => {
+  const place = line === undefined ? '' : `Line ${line}, column ${column ?? 1}: `;
+  const text = place === '' ? message.charAt(0).toUpperCase() + message.slice(1) : message;
+  return `${place}${text}${/[.!?)]$/.test(text) ? '' : '.'}`;
+};
+
+/**
+ * A field with several problems shows all of them.
+ *
  * @param {Problem} problem
  * @returns {boolean} whether the page has the field
  */
-function markField({ field: id, message }) {
-  const field = id === undefined ? undefined : findField(id);
+function markField(problem) {
+  const field = problem.field === undefined ? undefined : findField(problem.field);
   if (!field) return false;
-  const details = field.closest('details');
-  if (details) details.open = true;
-  clearField(field);
+  for (const details of [
+    field.closest('details'),
+    field.closest('details')?.parentElement?.closest('details'),
+  ]) {
+    if (details) details.open = true;
+  }
+  const message = toText(problem);
+  const shown = document.getElementById(`${field.id}-error`);
+  if (shown) {
+    shown.textContent += `\n${message}`;
+    return true;
+  }
   const text = document.createElement('p');
   text.className = 'error';
   text.id = `${field.id}-error`;

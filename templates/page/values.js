@@ -1,158 +1,148 @@
-import { valueOf } from './dom.js';
-import { readHosts } from './hosts.js';
-
-/** @typedef {import('./problems.js').Problem} Problem */
+import { findField, valueOf } from './dom.js';
+import { loadHosts, readHosts } from './hosts.js';
 
 /**
- * The bodies of the two calls that make a cluster with its InfraEnv.
+ * The values of the form: read for a request, and filled in from an InfraEnv.
  *
- * @returns {{ cluster: { name: string, openshift_version: string }, infraEnv: Record<string, unknown> }}
+ * @typedef {import('./problems.js').Problem} Problem
+ * @typedef {import('./api.js').InfraEnv} InfraEnv
+ * @typedef {Record<string, unknown>} Settings
  */
-export function readValues() {
-  const name = valueOf('name');
-  const hosts = readHosts().map((host) => ({
-    network_yaml: host.network_yaml,
-    mac_interface_map: host.mac_interface_map.filter((each) => !isEmpty(each)),
-  }));
-  const kernelArguments = valueOf('kernel-arguments')
-    .split('\n')
-    .map((line) => ({ operation: 'append', value: line.trim() }))
-    .filter(({ value }) => value !== '');
-  const proxy = withoutEmpty({
+
+/** Members of an InfraEnv that are one text, each with its field. */
+export const TEXTS = /** @type {const} */ ({
+  pull_secret: 'pull-secret',
+  ssh_authorized_key: 'ssh-key',
+  additional_ntp_sources: 'ntp-sources',
+  rendezvous_ip: 'rendezvous-ip',
+  additional_trust_bundle: 'trust-bundle',
+});
+
+/** @returns {{ name: string, openshift_version: string }} */
+export const readCluster = () => ({
+  name: valueOf('name'),
+  openshift_version: valueOf('openshift-version'),
+});
+
+/**
+ * All settings of the form; an empty text clears its member.
+ *
+ * @returns {Settings}
+ */
+export const readSettings = () => ({
+  ...Object.fromEntries(Object.entries(TEXTS).map(([name, field]) => [name, valueOf(field)])),
+  proxy: {
     http_proxy: valueOf('http-proxy'),
     https_proxy: valueOf('https-proxy'),
     no_proxy: valueOf('no-proxy').replaceAll(/\s*,\s*/g, ','),
-  });
-  return {
-    cluster: { name, openshift_version: valueOf('openshift-version') },
-    infraEnv: {
-      name,
-      image_type: 'disconnected-iso',
-      pull_secret: valueOf('pull-secret'),
-      ...withoutEmpty({
-        cpu_architecture: valueOf('cpu-architecture'),
-        ssh_authorized_key: valueOf('ssh-key'),
-        additional_ntp_sources: valueOf('ntp-sources'),
-        rendezvous_ip: valueOf('rendezvous-ip'),
-      }),
-      ...(Object.keys(proxy).length > 0 && { proxy }),
-      ...(kernelArguments.length > 0 && { kernel_arguments: kernelArguments }),
-      ...(hosts.length > 0 && { static_network_config: hosts }),
-    },
-  };
-}
+  },
+  kernel_arguments: listArguments().map(({ value }) => ({ operation: 'append', value })),
+  static_network_config: readHosts(),
+});
 
-/** @param {Record<string, string>} values */
-const withoutEmpty = (values) =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+/** Arguments with their lines, from 1. */
+export const listArguments = () =>
+  (findField('kernel-arguments')?.value ?? '')
+    .split('\n')
+    .map((line, i) => ({ value: line.trim(), line: i + 1 }))
+    .filter(({ value }) => value !== '');
 
 /**
- * Checks what needs no server; the server checks the rest.
+ * The settings that a new InfraEnv gets: those that are not empty.
  *
+ * @param {Settings} settings
+ * @returns {Settings}
+ */
+export const withoutEmpty = (settings) =>
+  Object.fromEntries(
+    Object.entries(settings)
+      .map(
+        ([name, value]) =>
+          /** @type {const} */ ([name, isMap(value) ? withoutEmpty(value) : value]),
+      )
+      .filter(
+        ([, value]) =>
+          !['', '[]', '{}'].includes(typeof value === 'string' ? value : JSON.stringify(value)),
+      ),
+  );
+
+/**
+ * @param {unknown} value
+ * @returns {value is Settings}
+ */
+const isMap = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * The settings that differ from those before: a change names no others.
+ *
+ * @param {Settings} settings
+ * @param {Settings} before
+ * @returns {Settings}
+ */
+export const listChanged = (settings, before) =>
+  Object.fromEntries(
+    Object.entries(settings).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
+    ),
+  );
+
+/**
+ * Fills the form from an InfraEnv. Its pull secret is not known here.
+ *
+ * @param {InfraEnv} infraEnv
+ */
+export async function fillSettings(infraEnv) {
+  /** @type {Record<string, string | undefined>} */
+  const texts = {
+    ...Object.fromEntries(
+      Object.entries(TEXTS).map(([name, field]) => [
+        field,
+        /** @type {Record<string, string | undefined>} */ (/** @type {unknown} */ (infraEnv))[name],
+      ]),
+    ),
+    'pull-secret': '',
+    'http-proxy': infraEnv.proxy?.http_proxy,
+    'https-proxy': infraEnv.proxy?.https_proxy,
+    'no-proxy': infraEnv.proxy?.no_proxy,
+    'kernel-arguments': readList(infraEnv.kernel_arguments)
+      .map(({ value = '' }) => value)
+      .join('\n'),
+  };
+  for (const [id, text = ''] of Object.entries(texts)) {
+    const field = findField(id);
+    if (field) field.value = text;
+  }
+  const hosts = /** @type {import('./host.js').Host[]} */ (
+    /** @type {unknown} */ (readList(infraEnv.static_network_config))
+  );
+  await loadHosts(hosts);
+}
+
+/**
+ * @param {string | undefined} json
+ * @returns {Record<string, string>[]}
+ */
+const readList = (json = '') =>
+  json === '' ? [] : /** @type {Record<string, string>[]} */ (JSON.parse(json));
+
+/**
+ * Checks what needs no server: that required fields are filled in.
+ *
+ * @param {boolean} isNew
  * @returns {Problem[]}
  */
-export const checkValues = () =>
-  [
-    requireValue('name', 'Enter a name for the cluster.'),
-    requireValue('openshift-version', 'Choose a version.'),
-    requireValue('pull-secret', 'Paste the pull secret, or choose its file.') ?? checkSecret(),
-    ...readHosts().flatMap(checkHost),
-  ].filter((problem) => problem !== undefined);
+export const checkRequired = (isNew) =>
+  !isNew
+    ? []
+    : [
+        require('name', 'Enter a name for the cluster.'),
+        require('openshift-version', 'Choose a version.'),
+        require('pull-secret', 'Paste the pull secret, or choose its file.'),
+      ].flat();
 
 /**
  * @param {string} field
  * @param {string} message
- * @returns {Problem | undefined}
+ * @returns {Problem[]}
  */
-const requireValue = (field, message) => (valueOf(field) === '' ? { field, message } : undefined);
-
-/** @returns {Problem | undefined} */
-function checkSecret() {
-  try {
-    JSON.parse(valueOf('pull-secret'));
-    return undefined;
-  } catch {
-    return {
-      field: 'pull-secret',
-      message: 'This is not JSON. A pull secret begins with {"auths": and ends with a brace.',
-    };
-  }
-}
-
-/**
- * @param {import('./hosts.js').Host} host
- * @param {number} i
- */
-const checkHost = ({ mac_interface_map: map }, i) => [
-  requireValue(`host-${i + 1}-yaml`, 'Enter the network of this host, or remove the host.'),
-  ...map.flatMap((each, j) => {
-    if (j > 0 && isEmpty(each)) return [];
-    const id = `host-${i + 1}-${j + 1}`;
-    return [
-      requireValue(`${id}-mac`, 'Enter the MAC address.') ?? checkMac(`${id}-mac`),
-      requireValue(`${id}-interface`, 'Enter the interface name that the YAML uses.'),
-    ];
-  }),
-];
-
-/**
- * True if neither field was filled in; such an interface is left out.
- *
- * @param {import('./hosts.js').Interface} each
- */
-const isEmpty = ({ mac_address: mac, logical_nic_name: name }) => mac === '' && name === '';
-
-/**
- * @param {string} field
- * @returns {Problem | undefined}
- */
-const checkMac = (field) =>
-  /^(?:[0-9A-F]{2}([:-]?)(?:[0-9A-F]{2}\1){4}[0-9A-F]{2}|[0-9A-F]{4}(?:\.[0-9A-F]{4}){2})$/i.test(
-    valueOf(field),
-  )
-    ? undefined
-    : { field, message: 'Enter a MAC address such as 52:54:00:12:34:56.' };
-
-/** Patterns in the server's reasons, each with the field that it is about. */
-const FIELDS = /** @type {const} */ ([
-  [/^pull[ _]secret/i, 'pull-secret'],
-  [/^(?:SSH key|ssh_authorized_key)/i, 'ssh-key'],
-  [/rendezvous[ _]?ip/i, 'rendezvous-ip'],
-  [/\bNTP\b|ntp_sources/i, 'ntp-sources'],
-  [/kernel[ _]argument/i, 'kernel-arguments'],
-  [/^HTTP proxy/, 'http-proxy'],
-  [/^HTTPS proxy/, 'https-proxy'],
-  [/^No proxy/, 'no-proxy'],
-  [/^(?:cluster )?name/i, 'name'],
-  [/installer release|openshift[ _]version/i, 'openshift-version'],
-]);
-
-/** Names in the API, each with the name in the form. */
-const WORDS = /** @type {const} */ ([
-  [/^Pull secret for new infraEnv is invalid: p/, 'P'],
-  [/^(?:Proxy\.)?http_proxy/i, 'HTTP proxy'],
-  [/^(?:Proxy\.)?https_proxy/i, 'HTTPS proxy'],
-  [/^(?:Proxy\.)?no_proxy/i, 'No proxy'],
-  [/ in body (?=must|is)/, ' '],
-]);
-
-/**
- * @param {string} reason of a refusal
- * @returns {Problem}
- */
-export function locateProblem(reason) {
-  let message = reason;
-  for (const [name, word] of WORDS) message = message.replace(name, word);
-  const [, host] = OF_HOST.exec(message) ?? [];
-  if (host !== undefined) {
-    const told = message
-      .replace(`host ${host}`, 'this host')
-      .replace(/^Static_network_config\[\d+\]\.network_yaml/, 'The network of this host');
-    return { field: `host-${Number(host) + 1}-yaml`, message: told };
-  }
-  const field = FIELDS.find(([pattern]) => pattern.test(message))?.[1];
-  return field === undefined ? { message } : { field, message };
-}
-
-/** The number of a host in a reason, from 0 in the order of the form; an image has another order. */
-const OF_HOST = /^(?!Failed)(?:.*\bhost |Static_network_config[.[])(\d+)\b/;
+const require = (field, message) => (valueOf(field) === '' ? [{ field, message }] : []);

@@ -41,7 +41,7 @@ describe('a client that takes too much', () => {
       'with downloads that it does not take',
       () => stallDownloads(victim, image, { most: 350, seconds: 3 }),
     ],
-    ['with large InfraEnvs', () => createLargeInfraEnvs(victim, 150)],
+    ['with large InfraEnvs', () => createLargeInfraEnvs(victim, 300)],
   ])('%s is refused with 429, while others are answered', async (_, attack) => {
     const { attacked, statuses } = await probeDuring(victim, attack);
     expect(attacked[429]).toBeGreaterThan(0);

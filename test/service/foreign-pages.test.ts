@@ -160,3 +160,46 @@ it('downloads that end early are counted by their route', async () => {
   metrics.count({ ...download, isCut: false });
   expect(await metrics.format()).toContain('sealift_downloads_cut_total{route="/byid"} 1\n');
 });
+
+describe('a page of a configured origin', () => {
+  const origin = 'https://console.example.com';
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService({ corsOrigins: [origin] });
+  });
+  afterAll(() => service.close());
+  const clusters = `${API}/v2/clusters`;
+  const body = { name: 'edge', openshift_version: '4.21' };
+  const ask = (from: string) =>
+    service.call('POST', `${clusters}/disconnected`, {
+      body,
+      headers: { 'Origin': from, 'Sec-Fetch-Site': 'cross-site' },
+    });
+
+  it('may ask before and make changes, and reads the answers', async () => {
+    const before = await fetch(service.url + clusters, {
+      method: 'OPTIONS',
+      headers: { 'Origin': origin, 'Access-Control-Request-Method': 'POST' },
+    });
+    expect(before.status).toBe(204);
+    expect(before.headers.get('access-control-allow-origin')).toBe(origin);
+    expect(before.headers.get('access-control-allow-headers')).toBe('Authorization,Content-Type');
+    const { status, headers } = await ask(origin);
+    expect([status, headers.get('access-control-allow-origin')]).toEqual([201, origin]);
+    expect(headers.get('vary')).toContain('Origin');
+  });
+
+  it('reads refusals as well', async () => {
+    const { status, headers } = await service.call('GET', `${clusters}/x`, {
+      headers: { Origin: origin },
+    });
+    expect([status, headers.get('access-control-allow-origin')]).toEqual([400, origin]);
+  });
+
+  it('is the only one: others are refused, and are allowed nothing', async () => {
+    for (const other of ['https://console.example.com.evil.example', 'null', `${origin}:8443`]) {
+      const { status, headers } = await ask(other);
+      expect([status, headers.get('access-control-allow-origin')]).toEqual([403, null]);
+    }
+  });
+});

@@ -102,12 +102,22 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.getByText('There are no clusters yet.').waitFor();
     await isSound(page, 'the empty list');
     await page.getByRole('button', { name: 'Create cluster' }).click();
-    await page.getByText('Proxy and time servers').click();
+    await page.getByText('Proxy, time servers').click();
     await page.getByText('Hosts and their networks').click();
-    await page.getByRole('button', { name: 'Add a static network' }).click();
+    await page.getByRole('button', { name: 'Add a host' }).click();
     await page.getByText('2 fields need attention.').waitFor();
+    await page.getByText('IPv6, search domains, MTU').click();
+    await page.getByRole('button', { name: 'Add a port' }).click();
     await isSound(page, 'a form with errors');
-    await page.getByRole('button', { name: 'Remove this host' }).click();
+    await page.getByRole('tab', { name: 'YAML' }).click();
+    await isSound(page, 'a host in YAML');
+    await page.getByRole('button', { name: 'Paste from a sheet' }).click();
+    await page.locator('#host-table').fill('mac\tgatway\n1\t2');
+    await page.getByRole('button', { name: 'Take these hosts' }).click();
+    await page.getByText('did you mean "gateway"?').waitFor();
+    await isSound(page, 'a table with a problem');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Remove this host: 1' }).click();
     for (const name of ['edge', 'nobreak'.repeat(7)]) {
       await createThroughPage(page, { ...VALUES, name });
     }
@@ -132,18 +142,16 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     const { page, complaints } = await openPage(browser, service.url);
     const file = join(world.directory, 'pull-secret.txt');
     await writeFile(file, PULL_SECRET);
-    // On this medium nothing would read all that: its image is not asked for.
-    await page.route('**/i/**', (route) => route.fulfill({ status: 206, body: '\0' }));
     await page.route('**/openshift-versions', (route) =>
       route.fulfill({
         json: {
-          '4.21.3': { cpu_architectures: ['x86_64'], default: false },
-          '4.22.0': { cpu_architectures: ['x86_64', 'aarch64'], default: true },
+          '4.21.3': { cpu_architectures: ['aarch64', 'x86_64'], default: true },
+          '4.20.9': { cpu_architectures: ['aarch64'], default: false },
         },
       }),
     );
     await page.reload();
-    await page.getByLabel('CPU architecture').selectOption('aarch64');
+    await page.getByLabel('CPU architecture').selectOption('x86_64');
     await page.locator('#pull-secret-file').setInputFiles(file);
     await page.getByText('Filled in from pull-secret.txt.').waitFor();
     await createThroughPage(page, {
@@ -163,13 +171,13 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     expect(infraEnv).toMatchObject({
       proxy: { http_proxy: 'http://proxy.example:3128', no_proxy: '.example,192.0.2.0/24' },
       additional_ntp_sources: '192.0.2.1, ntp.example',
-      cpu_architecture: 'aarch64',
+      cpu_architecture: 'x86_64',
       kernel_arguments: JSON.stringify(
         ['console=ttyS0', 'quiet'].map((value) => ({ operation: 'append', value })),
       ),
     });
-    expect(await page.locator('#create-problem').textContent()).toContain(
-      'with warnings: static_network_config[0].network_yaml: routes.config: there is no default route',
+    expect(await page.locator('#create-warnings').textContent()).toContain(
+      'with warnings: host 1: routes.config: there is no default route',
     );
     const networks = JSON.parse(infraEnv?.['static_network_config'] ?? '') as object[];
     expect(networks).toMatchObject(
@@ -185,63 +193,73 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.context().close();
   });
 
-  it('shows each refusal next to its field, and removes clusters that get no image', async () => {
+  it('shows all problems at once, each next to its field, and creates nothing until they are solved', async () => {
     const before = await list('clusters');
     const { page } = await openPage(browser, service.url);
-    const refuse = async (id: string, value: string, message: string): Promise<void> => {
-      await page.locator(`#${id}`).fill(value);
-      await page.getByRole('button', { name: 'Create cluster' }).click();
-      await page.locator(`#${id}-error`).waitFor();
-      expect(await page.locator(`#${id}-error`).textContent()).toBe(message);
-      await isFocused(page, await page.locator(`label[for=${id}]`).innerText());
-      await page.locator(`#${id}`).fill('');
-    };
-    await page.getByLabel('Name', { exact: true }).fill('refused');
-    await refuse(
-      'pull-secret',
-      '{"auths"',
-      'This is not JSON. A pull secret begins with {"auths": and ends with a brace.',
-    );
-    await refuse('pull-secret', '{}', "Pull secret must contain 'auths' JSON-object field.");
-    await page.locator('#pull-secret').fill(PULL_SECRET);
-    await refuse(
-      'ssh-key',
-      'ssh-rsa x',
-      'SSH key is not valid: is cut short: its base64 text is incomplete.',
-    );
-    await page.getByText('Proxy and time servers').click();
-    await refuse('https-proxy', 'proxy:3128', 'HTTPS proxy is not an http or https URL.');
-    await refuse('ntp-sources', 'a b', 'Invalid NTP source: a b.');
+    const create = () => page.getByRole('button', { name: 'Create cluster' }).click();
+    const errorOf = (id: string): Promise<string | null> =>
+      page.locator(`#${id}-error`).textContent({ timeout: 20_000 });
+    await page.getByLabel('Name', { exact: true }).fill('n'.repeat(55));
+    await page.locator('#pull-secret').fill('{\n  "auths": {\n  },\n}');
+    await page.locator('#ssh-key').fill('-----BEGIN OPENSSH PRIVATE KEY-----');
+    await page.getByText('Proxy, time servers').click();
+    await page.locator('#https-proxy').fill('proxy:3128');
+    await page.locator('#ntp-sources').fill('a b');
     await page.getByText('Hosts and their networks').click();
-    await refuse(
-      'rendezvous-ip',
-      'here',
-      'Invalid rendezvous IP: here (must be a valid IPv4 or IPv6 address)',
-    );
-    await page.getByRole('button', { name: 'Add a static network' }).click();
-    await page.locator('#host-1-1-interface').fill('eth0');
-    await page.locator('#host-1-1-mac').fill('52:54:00:00:00:01');
-    await page.getByRole('button', { name: 'Add an interface' }).click();
-    await page.locator('#host-1-2-interface').fill('eth1');
-    await page.locator('#host-1-2-mac').fill('52:54:00:00:00:01');
-    await refuse('host-1-yaml', '{}', 'MACs and Interfaces for this host must be unique.');
-    await page.locator('#host-1-yaml').fill('{}');
-    await refuse('host-1-2-mac', '52:54', 'Enter a MAC address such as 52:54:00:12:34:56.');
-    await page.locator('#host-1-2-interface').fill('');
-    await refuse('host-1-1-mac', '52:54', 'Enter a MAC address such as 52:54:00:12:34:56.');
-    expect(await page.locator('#host-1-2-mac-error').count()).toBe(0);
-    await page.getByRole('button', { name: 'Remove this host' }).click();
-    // The medium has no agents that would read it: this is known when the image is made.
-    await page.locator('#rendezvous-ip').fill('192.0.2.1');
-    await page.getByRole('button', { name: 'Create cluster' }).click();
-    await page.locator('[aria-invalid=true], #create-problem:not(:empty)').first().waitFor();
-    expect(await page.locator('#create-form').innerText()).toContain('Failed to generate image');
+    await page.locator('#rendezvous-ip').fill('here');
+    await page.locator('#kernel-arguments').fill('quiet\n\na b');
+    await page.getByRole('button', { name: 'Add a host' }).click();
+    await page.locator('#host-1-1-mac').fill('52:54');
+    await page.locator('#host-1-address').fill('192.0.2.300');
+    await page.locator('#host-1-prefix').fill('255.255.255.0');
+    await page.locator('#host-1-gateway').fill('gw');
+    await page.getByRole('button', { name: 'Add a host' }).click();
+    await page.getByRole('tab', { name: 'YAML' }).nth(1).click();
+    await page.locator('#host-2-1-mac').fill('52-54-00-00-00-02');
+    await page.locator('#host-2-1-interface').fill('eth0');
+    await page.locator('#host-2-yaml').fill('interfaces:\n  - name: eth0\n    mtu: [');
+    await create();
+    await page.getByText(/fields need attention/).waitFor();
+    const found: Readonly<Record<string, RegExp>> = {
+      'name': /54/,
+      'pull-secret': /^Line 4, column 1: pull secret must be a well-formed JSON\.$/,
+      'ssh-key': /^This is a private key; give the public key\.$/,
+      'https-proxy': /scheme must be http/,
+      'ntp-sources': /a b/,
+      'rendezvous-ip': /^This is not an IPv4 or IPv6 address\.$/,
+      'kernel-arguments': /^Line 3, column 1: /,
+      'host-1-1-mac': /^This is not a MAC address; write it as /,
+      'host-1-address': /^"192\.0\.2\.300" is not an IP address\.$/,
+      'host-1-gateway': /^"gw" is not an IP address\.$/,
+      'host-2-yaml': /^Line 3, column 11: is not YAML: /,
+    };
+    for (const [id, message] of Object.entries(found)) expect(await errorOf(id)).toMatch(message);
+    await isFocused(page, 'Name');
     expect(await list('clusters')).toEqual(before);
-    await page.route('**/clusters/disconnected', (route) =>
-      route.fulfill({ status: 502, body: '<p>' }),
+
+    await page.getByRole('button', { name: 'Remove this host: 2' }).click();
+    await page.getByRole('button', { name: 'Remove this host: 1' }).click();
+    for (const id of ['ssh-key', 'https-proxy', 'ntp-sources', 'kernel-arguments']) {
+      await page.locator(`#${id}`).fill('');
+    }
+    await page.getByLabel('Name', { exact: true }).fill('refused');
+    await page.locator('#pull-secret').fill(PULL_SECRET);
+    // The medium has no agents that would read it.
+    await page.locator('#rendezvous-ip').fill('192.0.2.1');
+    await create();
+    await page.getByText('One field needs attention.').waitFor();
+    expect(await errorOf('rendezvous-ip')).toContain('has no effect on this ISO');
+    expect(await list('clusters')).toEqual(before);
+
+    await page.locator('#rendezvous-ip').fill('');
+    await page.route('**/infra-envs', (route) =>
+      route.request().method() === 'POST'
+        ? route.fulfill({ status: 502, body: '<p>' })
+        : route.continue(),
     );
-    await page.getByRole('button', { name: 'Create cluster' }).click();
+    await create();
     await page.getByText('The server answered with status 502.').waitFor();
+    expect(await list('clusters')).toEqual(before);
     await page.route('**/openshift-versions', (route) => route.fulfill({ json: {} }));
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByText('This server has no release yet').waitFor();

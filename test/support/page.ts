@@ -78,7 +78,8 @@ export async function createThroughPage(page: Page, values: PageValues): Promise
     if (value !== undefined) await page.locator(`#${id}`).fill(value);
   }
   for (const [i, host] of (values.hosts ?? []).entries()) {
-    await page.getByRole('button', { name: 'Add a static network' }).click();
+    await page.getByRole('button', { name: 'Add a host' }).click();
+    await page.getByRole('tab', { name: 'YAML' }).nth(i).click();
     await page.locator(`#host-${i + 1}-yaml`).fill(host.yaml);
     await page.locator(`#host-${i + 1}-1-mac`).fill(host.mac);
     await page.locator(`#host-${i + 1}-1-interface`).fill(host.interface);

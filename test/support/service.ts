@@ -30,6 +30,7 @@ export type TestService = {
   readonly data: string;
   readonly answered: readonly AnsweredRequest[];
   readonly warnings: readonly string[];
+  readonly routes: readonly { readonly method: string; readonly path: string }[];
   /** Asks, and checks the answer against the OpenAPI document that the service itself serves. */
   readonly call: (method: string, path: string, call?: Call) => Promise<Answer>;
   readonly close: () => Promise<void>;
@@ -76,6 +77,7 @@ export async function startService({
     data,
     answered,
     warnings,
+    routes: opened.app.routes,
     async call(method, path, { body, token, headers, raw } = {}) {
       const answer = await fetch(url + path, {
         method,

@@ -21,6 +21,7 @@ import {
 } from './listen.ts';
 import { addServeAccess, readAuth, readDatabase, readKeys, type ServeAccess } from './access.ts';
 import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
+import { createOriginOption, parsePublicUrl, rulesOf } from './origins.ts';
 import { registerRekey } from './rekey.ts';
 import { warnOfSecrets } from './token.ts';
 
@@ -35,6 +36,7 @@ type ServeOptions = LimitOptions &
     readonly tlsCert?: string;
     readonly tlsKey?: string;
     readonly requireRegistry: readonly string[];
+    readonly corsOrigin: readonly string[];
     readonly urlLifetime: number;
     readonly drain: number;
     readonly logFormat: LogFormat;
@@ -65,7 +67,7 @@ export function registerServe(program: Command, host: CliHost): void {
     .option(
       '--public-url <url>',
       'beginning of the URLs of images (default: that of the request)',
-      parseUrl,
+      parsePublicUrl,
     )
     .option('--tls-cert <file>', 'certificate and its chain (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
@@ -75,6 +77,7 @@ export function registerServe(program: Command, host: CliHost): void {
       addTo,
       [],
     )
+    .addOption(createOriginOption())
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
   addLimitOptions(addServeAccess(command))
@@ -118,11 +121,6 @@ function parseCacheSize(text: string): number {
   throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
 }
 
-function parseUrl(text: string): string {
-  if (/^https?:\/\/[^?#]+$/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
-  throw refuseOption('usage.public-url', text, { expected: 'a URL with http:// or https://' });
-}
-
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const { pair: tls, watch } = openTls(options, host);
   const log = createLog(host, options);
@@ -147,7 +145,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
       bodies: options.limitBodies,
       bodiesEach: options.limitBodiesEach,
     },
-    requiredRegistries: options.requireRegistry,
+    ...rulesOf(options),
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,

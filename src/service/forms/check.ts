@@ -1,10 +1,10 @@
-import { ConfigError } from '../../base/errors.ts';
+import { SealiftError } from '../../base/errors.ts';
 import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { isObject, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { findJsonFault } from '../../shape/json-fault.ts';
 import type { Identity } from '../auth/identity.ts';
 import { identify, readBody, type Exchange, type Service } from '../context.ts';
-import { ApiFailure, type BodySchema, type FieldProblem, requireUuid } from '../openapi.ts';
+import { ApiFailure, type FieldProblem, requireUuid } from '../openapi.ts';
 import type { Release } from '../store/entry.ts';
 import { draftChange, draftNew } from '../infra-envs/drafts.ts';
 import type {
@@ -77,7 +77,9 @@ const withoutMember = (reason: string): string =>
     .replace(/^rendezvous_ip in body should match .*/, 'this is not an IPv4 or IPv6 address')
     .replace(/^pull secret for new infraEnv is invalid: |^Failed to validate HTTPS? Proxy: /, '')
     .replace(/^NO Proxy is a comma-separated list .*? later\.: /, '')
-    .replace(/^[\w.[\]]+ in body /, '');
+    .replace(/^[\w.[\]]+ in body /, '')
+    .replace(/^SSH key is not valid: (?!line)/, 'this ')
+    .replace(/^SSH key is not valid: /, '');
 
 function checkCluster({ openApi }: Service, cluster: Form['cluster']): readonly FieldProblem[] {
   if (!cluster) return [];
@@ -115,7 +117,7 @@ function checkSetting(
   { field, params }: Setting,
 ): readonly FieldProblem[] {
   const problems = tell(field, () => {
-    openApi.check(SCHEMA, params);
+    openApi.check('infra-env-create-params', { name: 'name', pull_secret: '{}', ...params });
     checkSettings(params, { registries, isNew: true });
   });
   if (field !== 'pull_secret') return problems;
@@ -125,11 +127,9 @@ function checkSetting(
   }));
 }
 
-const SCHEMA: BodySchema = 'infra-env-update-params';
-
 async function checkHosts(service: Service, hosts: unknown = []): Promise<Verdict> {
   const malformed = tell('static_network_config', () =>
-    service.openApi.check(SCHEMA, { static_network_config: withoutMacs(hosts) }),
+    service.openApi.check('infra-env-update-params', { static_network_config: withoutMacs(hosts) }),
   );
   if (malformed.length > 0) return { problems: malformed, warnings: [] };
   const networks = hosts as readonly StaticNetwork[];
@@ -225,12 +225,9 @@ async function explainUnfit(
   release: Release,
 ): Promise<string | undefined> {
   try {
-    await images.open(infraEnv, release);
-    return undefined;
+    return (await images.prepare(infraEnv, release)).refusal;
   } catch (error) {
-    if (!(error instanceof ApiFailure) || !(error.cause instanceof ConfigError)) throw error;
-    return error.cause.message;
-  } finally {
-    await images.forget(infraEnv);
+    if (!(error instanceof ApiFailure) || error.status >= 500) throw error;
+    return error.cause instanceof SealiftError ? error.cause.message : error.message;
   }
 }

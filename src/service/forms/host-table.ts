@@ -88,7 +88,7 @@ const toProblem = ({ line, problem }: { readonly line: number; readonly problem:
 function explainUnknown(column: string): string {
   const guess = suggestName(column.toLowerCase(), [...MEMBERS.keys()]);
   const known = `known are ${Object.keys(COLUMNS).join(', ')}`;
-  return `this column is not known: ${guess === undefined ? known : `did you mean "${guess}"?`}`;
+  return `this column is not known: ${guess ?? known}`;
 }
 
 function readTable(text: string, nameColumn: (written: string) => string) {

@@ -3,7 +3,7 @@ import type { Served, ServeOptions } from '../../base/http/plan-answer.ts';
 import { serveBytes } from '../../base/http/serve-bytes.ts';
 import type { AuthType } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
-import { isMinorVersion } from '../../openshift/release/version.ts';
+import { isMinorVersion, minorOf } from '../../openshift/release/version.ts';
 import { findMeant } from '../store/versions.ts';
 import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
@@ -139,9 +139,10 @@ export async function findName(
 ): Promise<ImageName | undefined> {
   const { name, openshift_version: own, cpu_architecture: architecture } = infraEnv;
   const cluster = await findBound(service, infraEnv);
-  // A minor version was stored before versions were exact.
-  const isExact = own !== undefined && !isMinorVersion(own);
-  const asked = isExact ? own : (cluster?.openshift_version ?? own);
+  const bound = cluster?.openshift_version;
+  // A minor version was stored before versions were exact, or while the store was empty.
+  const isOfBound = own === undefined || (isMinorVersion(own) && own === minorOf(bound ?? ''));
+  const asked = isOfBound ? bound : own;
   if (asked === undefined) return undefined;
   const all = (await service.releases.list()).filter((each) => each.architecture === architecture);
   return { cluster: cluster?.name ?? name, version: findMeant(all, asked) ?? asked, architecture };

@@ -6,7 +6,7 @@ import type { InfraEnv } from './infra-env.ts';
 
 /* Owns the judgement whether the medium of an InfraEnv can carry its values, before they are stored. */
 
-export type Judgement = {
+export type JudgedMedium = {
   readonly warnings: readonly string[];
   /** Stores the overlay that was made, for the first download. */
   readonly keep: () => Promise<unknown>;
@@ -21,7 +21,7 @@ export type Judgement = {
 export async function judgeMedium(
   service: Pick<Service, 'releases' | 'images' | 'ending'>,
   infraEnv: InfraEnv,
-): Promise<Judgement> {
+): Promise<JudgedMedium> {
   const { openshift_version: version, cpu_architecture: architecture } = infraEnv;
   const release =
     version === undefined ? undefined : await service.releases.find(version, architecture);
@@ -39,7 +39,7 @@ export async function judgeMedium(
   }
 }
 
-const NOT_JUDGED: Judgement = { warnings: [], keep: () => Promise.resolve() };
+const NOT_JUDGED: JudgedMedium = { warnings: [], keep: () => Promise.resolve() };
 
 /** Milliseconds for the areas of an ISO: a remote server may be unreachable. */
 const LONGEST = 5000;
