@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readInputFile } from '../base/disk/files.ts';
 import { type DocumentProblem, isErrno } from '../base/errors.ts';
+import { ROOTS_RULES } from '../base/http/tls.ts';
 import { explainRoots, warnOfRoots } from '../keys/index.ts';
 import type { View } from '../shape/document.ts';
 
@@ -62,7 +63,7 @@ function readCaBundle(view: View): { readonly full: string; readonly bytes?: Buf
   const text = view.text(CA_BUNDLE);
   const full = resolve(view.directoryOf(CA_BUNDLE), text ?? '');
   if (text === undefined || readKind(full) !== 'file') return { full };
-  return { full, bytes: readInputFile(full, { domain: 'ca-bundle' }) };
+  return { full, bytes: readInputFile(full, ROOTS_RULES) };
 }
 
 /** `build.signatures` may be a folder or a file. */

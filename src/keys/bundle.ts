@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { MOST_ROOTS } from '../base/http/tls.ts';
 import { findCertificateFault } from './certificate.ts';
 import { readPem, type PemBlock } from './pem.ts';
 
@@ -60,6 +61,10 @@ const withoutEnd = (bytes: Uint8Array): string =>
 
 function parseBundle(text: string): TrustBundle {
   if (text === '') return { certificates: [] };
+  if (text.length > MOST_ROOTS) {
+    const problem = `has ${text.length} bytes, but at most ${MOST_ROOTS} of certificates are read`;
+    return { certificates: [], problem };
+  }
   const mark = explainMark(text);
   if (mark !== undefined) return { certificates: [], problem: mark };
   const { blocks, problem } = readPem(text);

@@ -11,7 +11,7 @@ export type Coverage = {
   readonly missing: (size: number) => readonly ByteRange[];
 };
 
-export function createCoverage(): Coverage {
+export function createDelivered(): Coverage {
   const added: ByteRange[] = [];
   const taken: ByteRange[] = [];
   let isAll = false;

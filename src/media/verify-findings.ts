@@ -1,7 +1,7 @@
 import type { ImageProblem } from '../base/errors.ts';
 import { sumSizes, withoutUndefined } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
-import { type Coverage, createCoverage } from './coverage.ts';
+import { type Coverage, createDelivered } from './coverage.ts';
 import type { DeltaDescription } from './delta/describe.ts';
 import { type JudgedArea, summarizeAreas } from './judge-areas.ts';
 import type { MediaIndex } from './media-index.ts';
@@ -58,7 +58,7 @@ export function createFindings(): Findings {
       const shown = room > 0 ? finding : { kind, problem: MORE };
       problems.push({ severity: 'error', code: CODES[kind], ...shown });
     },
-    coverage: createCoverage(),
+    coverage: createDelivered(),
     areas: [],
     checked: { extents: 0, bytes: 0, images: 0 },
     size: 0,

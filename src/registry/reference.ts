@@ -1,6 +1,7 @@
 import { explainDigest, isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
+import { rememberCredential } from '../base/text/redact.ts';
 
 /** An image reference, fully qualified: `registry/repository[:tag][@digest]`. */
 export type Reference = {
@@ -18,8 +19,9 @@ export type Reference = {
  * @throws ConfigError `reference.malformed`
  */
 export function parseReference(text: string): Reference {
+  const hasLogin = rememberLogin(text);
   const { registry, repository, tag, digest } = split(text);
-  const reason = whyMalformed({ registry, repository, tag, digest });
+  const reason = hasLogin ? HAS_LOGIN : whyMalformed({ registry, repository, tag, digest });
   if (reason !== undefined) {
     throw new ConfigError('reference.malformed', `image reference "${text}": ${reason}`);
   }
@@ -29,6 +31,21 @@ export function parseReference(text: string): Reference {
     ...withoutUndefined({ tag }),
     ...(digest !== undefined && isDigest(digest) && { digest }),
   };
+}
+
+const HAS_LOGIN =
+  'has a user and a password before "@", which belong into an auth file: use podman login';
+
+/**
+ * Masks a user and a password before the host in all that is printed from now on: errors repeat
+ * names that are not valid. Digests have no slash, and no host is before them alone.
+ */
+function rememberLogin(text: string): boolean {
+  const [, user, password, rest] = /^(?:[a-z]+:\/\/)?([^:@/]*):(.*)@([^@]*)$/is.exec(text) ?? [];
+  if (user === undefined || password === undefined || rest === undefined) return false;
+  if (password.includes('/') && !rest.includes('/')) return false;
+  rememberCredential(user, password);
+  return true;
 }
 
 export function formatReference(reference: Reference): string {
@@ -111,6 +128,7 @@ export function explainRegistryName(
   text: string,
   { mayHaveTag = false }: RegistryForm = {},
 ): string | undefined {
+  if (rememberLogin(text)) return HAS_LOGIN;
   if (text.includes('://')) return 'must have no scheme';
   if (!text.includes('/')) return isRegistryHost(text) ? undefined : explainHost(text);
   const { registry, repository, tag, digest } = split(text);

@@ -11,6 +11,8 @@ import { addPresignedRoutes } from './images/presigned.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
+import { addHostUrlRoutes } from './images/host-urls.ts';
+import { addPlainRules } from './transport.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
 import {
   allowOrigins,
@@ -60,6 +62,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
     service.knownUrls.begin(exchange.env.incoming);
     await next();
   });
+  addPlainRules(app, service);
   addProbes(app, service, metrics);
   app.use(async (exchange, next) => {
     if (exchange.req.path.startsWith(BASE_PATH)) service.budgets.countCall(exchange.env.incoming);
@@ -72,6 +75,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addInfraEnvRoutes(app, service);
   addFormRoutes(app, service);
   addDownloadRoutes(app, service);
+  addHostUrlRoutes(app, service);
   addPresignedRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);

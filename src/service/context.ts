@@ -12,6 +12,7 @@ import type { UrlTokens } from './auth/tokens.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { Budgets } from './budgets.ts';
 import type { CustomisedImages } from './images/images.ts';
+import type { DeliveryMemory, Readers } from './images/readers.ts';
 import type { KnownUrls } from './images/known-urls.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
@@ -27,6 +28,8 @@ export type Service = {
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
   readonly shortUrls: ShortUrls;
+  readonly readers: Readers;
+  readonly coverage: DeliveryMemory;
   /** Milliseconds that the URL of an image is valid, with authentication. */
   readonly urlLifetime: number;
   readonly releases: Releases;
@@ -39,6 +42,7 @@ export type Service = {
   /** Address without a slash at its end; absent: the address that a client used. */
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  readonly ports: Readonly<Ports>;
   /** True if only this machine can connect, and only by its own names. */
   readonly isLocal: boolean;
   /** Origins whose pages may use the API. */
@@ -50,6 +54,12 @@ export type Service = {
   readonly warn: (message: string) => void;
   /** Aborted when no new work may begin. */
   readonly ending: AbortSignal;
+};
+
+/** Ports that the service listens on; they are known once it does. */
+export type Ports = {
+  /** Port of the address without TLS, beside the one with TLS. */
+  http?: number;
 };
 
 export type Environment = {

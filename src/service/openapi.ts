@@ -15,6 +15,7 @@ const BODIES = {
   'infra-env-create-params': ['infraenvCreateParams', 'InfraEnvCreateParams'],
   'infra-env-update-params': ['infraEnvUpdateParams', 'InfraEnvUpdateParams'],
   'host-create-params': ['newHostParams', 'HostCreateParams'],
+  'image-url-create-params': ['imageUrlCreateParams', 'ImageUrlCreateParams'],
   // The page has the others.
   'form-check-params': ['form', 'Form'],
   'networks-read-params': ['networks', 'Networks'],

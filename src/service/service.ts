@@ -9,10 +9,11 @@ import { createApp, type AnsweredRequest } from './app.ts';
 import { type BudgetSettings, createBudgets } from './budgets.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
-import type { App, Service } from './context.ts';
+import type { App, Ports, Service } from './context.ts';
 import { type AnswerKnown, createKnownAnswers } from './images/answer-known.ts';
 import { createKnownUrls, forgetChanges, NO_KNOWN_URLS } from './images/known-urls.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
+import { createDeliveryMemory, createReaders } from './images/readers.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
@@ -37,6 +38,8 @@ export type ServiceSettings = BudgetSettings & {
   readonly auth: AuthSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  /** Filled by the caller when it listens. */
+  readonly ports?: Ports;
   /**
    * True if it listens on loopback without authentication: hosts must be IP addresses, localhost or the
    * host of `publicUrl`.
@@ -80,11 +83,11 @@ const LIMITS: TenantLimits = { records: 1000, bytes: 256 << 20 };
  * Opens the service with its records. Close it after the last request.
  */
 export async function openService(settings: ServiceSettings): Promise<OpenedService> {
-  const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
+  const { data, auth, isTls, now, host, warn } = settings;
   const { state, ring: key } = await openState(settings);
   const service = {
     auth: createAuth(auth, host),
-    ...createUrls(key, { lifetime, now }),
+    ...createUrls(key, settings),
     openApi: readOpenApi(),
     ...readRules(settings),
     isTls,
@@ -162,10 +165,15 @@ const readRules = ({
   requiredRegistries,
 });
 
-const createUrls = (key: ServiceKey, options: Parameters<typeof createUrlTokens>[1]) => ({
-  urlTokens: createUrlTokens(key.derive('url tokens'), options),
+type UrlSettings = Pick<ServiceSettings, 'ports' | 'urlLifetime' | 'now'>;
+
+const createUrls = (key: ServiceKey, { ports = {}, urlLifetime, now }: UrlSettings) => ({
+  urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime: urlLifetime, now }),
   shortUrls: createShortUrls(key.derive('short urls')),
-  urlLifetime: options.lifetime,
+  readers: createReaders(now),
+  coverage: createDeliveryMemory(),
+  urlLifetime,
+  ports,
 });
 
 async function openState(

@@ -12,7 +12,7 @@ import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directo
 import { kindOfHost } from '../base/http/address.ts';
 import { reportRequests } from '../base/http/report-requests.ts';
 import { createHttp, type Http } from '../base/http/http.ts';
-import { readRootsOf, ROOTS_VARIABLES, type TlsOptions } from '../base/http/tls.ts';
+import { readRootsOf, ROOTS_RULES, ROOTS_VARIABLES, type TlsOptions } from '../base/http/tls.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { readProgramDigest } from '../base/program.ts';
 import { createRetries } from '../base/retry.ts';
@@ -117,7 +117,7 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
 }
 
 function readRoots(path: string, emit: RegistryAccessOptions['emit']): string {
-  const bytes = readInputFile(path, { domain: 'ca-bundle' });
+  const bytes = readInputFile(path, ROOTS_RULES);
   const why = explainRoots(bytes);
   if (why !== undefined) throw malformedRoots(path, why);
   for (const doubt of warnOfRoots(bytes)) emit({ type: 'warning', message: `${path}: ${doubt}` });

@@ -145,6 +145,7 @@ export async function remove(kind, id) {
 /**
  * Requests one byte of an image, so that an error is shown here and not by a download that fails.
  *
+ * @returns {Promise<number>} size in bytes
  * @param {string} url as the server gave it; its last four parts are below any path
  */
 export async function checkImage(url) {
@@ -152,6 +153,7 @@ export async function checkImage(url) {
   const path = pathname.split('/').slice(-4).join('/');
   const answer = await send(path + search, { headers: { Range: 'bytes=0-0' } });
   await answer.body?.cancel();
+  return Number((answer.headers.get('Content-Range') ?? '').split('/')[1]);
 }
 
 /**

@@ -140,6 +140,7 @@ function showRow(row) {
     find('.download', HTMLElement, item).remove();
     find('.copy', HTMLElement, item).remove();
     find('.edit', HTMLElement, item).remove();
+    find('.about', HTMLElement, item).remove();
     const lacks =
       infraEnv === undefined ? 'It has no ISO.' : 'It is not bound to a cluster, so it has no ISO.';
     note(item, lacks);
@@ -151,6 +152,10 @@ function showRow(row) {
     startDownload(url);
     note(item, 'The download has started: see the downloads of your browser.');
   });
+  act(item, '.about', async () => {
+    const { url } = await findImageUrl(infraEnv);
+    note(item, describeImage(url, await checkImage(url)));
+  });
   act(item, '.edit', () => edit(infraEnv, row));
   act(item, '.copy', async () => {
     const { url, expires } = await findImageUrl(infraEnv);
@@ -160,6 +165,16 @@ function showRow(row) {
   });
   return item;
 }
+
+/**
+ * Describes an image before it is downloaded, as a management controller needs to know it.
+ *
+ * @param {string} url
+ * @param {number} size
+ */
+const describeImage = (url, size) =>
+  `${size.toLocaleString('en')} bytes. Its URL has ${url.length} characters, begins with ` +
+  `${new URL(url).protocol}// and ends with .iso; ranges are served.`;
 
 /**
  * Runs an action of a row, and shows its error in the row.

@@ -142,7 +142,7 @@ export const listInterfaces = (host) =>
   [...host.querySelectorAll('.interface')].filter((each) => each instanceof HTMLElement);
 
 /** @param {HTMLElement} host */
-export const isForm = (host) => !panelOf(host, 'form').hidden;
+const isForm = (host) => !panelOf(host, 'form').hidden;
 
 /**
  * Gives a name to interfaces without one; the map gives it to the interface of the MAC address.

@@ -1,6 +1,9 @@
 import { deflateRawSync } from 'node:zlib';
+import { rootCertificates } from 'node:tls';
 import { createDelta } from 'fossil-delta';
+import { connectOptions } from '../../src/base/http/tls.ts';
 import { redact, rememberSecret } from '../../src/base/text/redact.ts';
+import { explainRoots } from '../../src/keys/index.ts';
 import { parseConstraint } from '../../src/fbc/constraint.ts';
 import { createIgnoreBudget, isIgnored, parseIgnoreFile } from '../../src/fbc/read/ignore.ts';
 import { parseBundleVersion, parseVersionRange } from '../../src/fbc/version.ts';
@@ -89,6 +92,13 @@ function moveAll(count: number): Work {
   const extents = runs.map((run, at) => ({ ...run, offset: MIB + ((at * 7919) % count) * 16 + 3 }));
   const now = { size: 2 ** 30, carried: [], extents: extents.sort((a, b) => a.offset - b.offset) };
   return () => planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
+}
+
+/** Reads a list of roots as a configuration names it, and trusts it if it has no fault. */
+function trust(size: number): () => unknown {
+  const [root = ''] = rootCertificates;
+  const text = `${root}\n`.repeat(Math.floor(size / (root.length + 1)));
+  return () => explainRoots(Buffer.from(text)) ?? connectOptions({ ca: [text] }, {});
 }
 
 /** An artifact whose only layer has so many places in an ISO of such a size. */
@@ -194,6 +204,11 @@ export const TEXT_ATTACKS: Readonly<Record<string, Attack>> = {
     (n) => `a:1.2.${many('1', n)}!`,
     (given) => compareReleases(given, { image: 'a/b' }),
   ),
+  'certificates: a list of roots': { size: 500_000, prepare: (size) => trust(size) },
+  'certificates: a list of roots that is too long': {
+    size: 4 * MIB,
+    prepare: (size) => trust(size),
+  },
   'message: a base64 run': text(500_000, (n) => many('QUJD', n), redact),
   'message: addresses': text(200_000, (n) => many('s3://a:', n), redact),
   'message: at signs': text(200_000, (n) => many('a@', n), redact),

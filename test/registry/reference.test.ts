@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatReference, parseReference, type Reference } from '../../src/registry/reference.ts';
+import { redact } from '../../src/base/text/redact.ts';
+import {
+  explainRegistryName,
+  formatReference,
+  parseReference,
+  type Reference,
+} from '../../src/registry/reference.ts';
 
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}` as const;
 
@@ -67,4 +73,20 @@ describe('a reference', () => {
       }),
     );
   });
+});
+
+it.each([
+  'canary-user7:canary-word7@quay.io/a/b:c',
+  'canary-user7:canary/word7@quay.io:443/a/b:c',
+  'canary-user7:canary@word7@quay.io/a/b:c',
+])('a reference with a password is refused, and no error shows the password: %s', (text) => {
+  let shown = '';
+  try {
+    parseReference(text);
+  } catch (error) {
+    shown = redact(String(error));
+  }
+  expect(shown).toContain('belong into an auth file');
+  expect(shown).not.toMatch(/canary/);
+  expect(redact(explainRegistryName(text) ?? text)).not.toMatch(/canary/);
 });

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
@@ -119,6 +119,9 @@ describe.skipIf(!hasBrowser)('an administrator who never wrote YAML', () => {
     await press('Create cluster');
     await page.getByText('Ready: download its ISO').waitFor();
     expect(await page.locator('#create-warnings').textContent()).toBe('');
+    await press('Size of edge');
+    const { size } = await stat(join(world.directory, 'store/appliance.iso'));
+    await page.getByText(`${size.toLocaleString('en')} bytes. Its URL has `).waitFor();
     await expectCustomised('first.iso', ['--ntp', '192.0.2.123']);
     expect(complaints).toEqual([]);
   });

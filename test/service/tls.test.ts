@@ -37,7 +37,7 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     await put('one.key', 'tls.key');
     const tls = ['--tls-cert', 'tls.crt', '--tls-key', 'tls.key'];
     const { signal } = stop;
-    const line = ['serve', ...listen, ...tls];
+    const line = ['serve', ...listen, ...tls, '--listen-http', '127.0.0.1:0'];
     run = startCommand(registerServe, line, { cwd: directory, signal });
     where = await vi.waitUntil(() => /serving on https:\/\/([^\s;]+)/.exec(run.stderr())?.[1], {
       timeout: 30_000,
@@ -67,6 +67,30 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     await expect(get('two.crt')).rejects.toThrow();
     expect(await connectBy('-CAfile', at('one.crt'))).toMatch(/TLSv1\.3[^]*Verification: OK/);
     await expect(connectBy('-tls1_1', '-cipher', 'ALL:@SECLEVEL=0')).rejects.toThrow();
+  });
+
+  it('serves images without TLS on a second address, and nothing that is signed in for', async () => {
+    const plain = await vi.waitUntil(
+      () => /serving on (http:\/\/[^\s;]+)/.exec(run.stderr())?.[1] ?? '',
+      { timeout: 30_000 },
+    );
+    const ask = async (path: string): Promise<readonly [number, string]> => {
+      const answer = await fetch(plain + path);
+      return [answer.status, await answer.text()];
+    };
+    expect(await ask('/live')).toEqual([200, '{"status":"ok"}']);
+    expect(await ask('/')).toEqual([200, expect.stringContaining('Images are handed out here')]);
+    // There is no such image; that it is looked for is enough.
+    expect((await ask('/i/36EUK6xVjm6ODP3kWXllMOrMfmLY0HLf/1/edge.iso'))[0]).toBe(503);
+    for (const path of ['/api/assisted-install/v2/clusters', '/metrics', '/page/page.js']) {
+      expect(await ask(path)).toEqual([403, expect.stringContaining('use the https:// address')]);
+    }
+    const line = ['serve', ...listen, '--listen-http', '127.0.0.1:0'];
+    const refused = await runCommand(registerServe, line, { cwd: directory });
+    expect([refused.exitCode, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining('[usage.listen-http]'),
+    ]);
   });
 
   it('uses a renewed certificate without a restart and without dropping connections', async () => {

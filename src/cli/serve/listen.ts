@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
@@ -59,10 +60,13 @@ export const isThisMachine = (address: string): boolean =>
   !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
 
 /** Waits until the signal, or an error of a server that listens. */
-export async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
+export async function waitForEnd(
+  servers: readonly (Server | TlsServer)[],
+  { signal }: Pick<CliHost, 'signal'>,
+): Promise<void> {
   if (signal.aborted) return;
   await waitFor<never>(signal, (_resolve, reject) => {
-    server.once('error', reject);
+    for (const server of servers) server.once('error', reject);
   }).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
@@ -76,7 +80,7 @@ export type ListenRefusals = Readonly<Record<'inUse' | 'denied' | 'address', Ref
 export type Address = { readonly host: string; readonly port: number };
 
 /** @throws one of the refusals; the signal's reason */
-export async function listen(
+async function listen(
   server: Server | TlsServer,
   { host, port, signal }: Address & { readonly signal: AbortSignal },
   refuse: ListenRefusals,
@@ -92,6 +96,25 @@ export async function listen(
   } catch (cause) {
     throw explainListening(cause, { host, port }, refuse);
   }
+}
+
+/** Address of a server that listens. */
+export type Listening = {
+  readonly url: string;
+  readonly address: string;
+  readonly port: number;
+};
+
+/** Listens, and describes where. @throws as `listen` */
+export async function listenOn(
+  server: Server | TlsServer,
+  wanted: Address & { readonly signal: AbortSignal },
+  refuse: ListenRefusals,
+): Promise<Listening> {
+  await listen(server, wanted, refuse);
+  const { port, address, family } = server.address() as AddressInfo;
+  const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  return { url: `${'addContext' in server ? 'https' : 'http'}://${where}`, address, port };
 }
 
 function explainListening(

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { AddressInfo } from 'node:net';
 import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
 import type { KeyPair } from '../../base/http/key-pair.ts';
 import { redact } from '../../base/text/redact.ts';
@@ -18,7 +17,7 @@ import { parseWhole } from '../options.ts';
 import { ISO_ARGUMENT, useIso } from '../named-media.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { isThisMachine, listen, readTls, type ListenRefusals, waitForEnd } from './listen.ts';
+import { isThisMachine, listenOn, readTls, type ListenRefusals, waitForEnd } from './listen.ts';
 
 type ServeOptions = {
   readonly host: string;
@@ -90,13 +89,13 @@ async function serve(
       if (!host.signal.aborted) log.request(entry);
     },
   });
-  await listen(server, { ...options, signal: host.signal }, REFUSE);
+  const listening = await listenOn(server, { ...options, signal: host.signal }, REFUSE);
   try {
-    const { port, address, family } = server.address() as AddressInfo;
-    const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    const { url, address } = listening;
+    const where = url.replace(/^https?:\/\//, '');
     log.serving({
       iso: iso.path,
-      url: `${tls ? 'https' : 'http'}://${where}`,
+      url,
       ...(await findExample(tree, `${tls ? '' : '--tls-verify=false '}docker://${where}`)),
     });
     if (!tls && !isThisMachine(address)) {
@@ -105,7 +104,7 @@ async function serve(
           'add --tls-cert and --tls-key, or listen on 127.0.0.1',
       );
     }
-    await waitForEnd(server, host);
+    await waitForEnd([server], host);
   } finally {
     const closed = new Promise((resolve) => server.close(resolve));
     server.closeAllConnections();

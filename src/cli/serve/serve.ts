@@ -1,35 +1,37 @@
 import { Option, type Command } from 'commander';
-import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { readInputFile } from '../../base/disk/files.ts';
 import { UsageError } from '../../base/errors.ts';
 import { isCutOff } from '../../base/http/address.ts';
+import type { KeyPair } from '../../base/http/key-pair.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
-import { redact } from '../../base/text/redact.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/words.ts';
 import { withTimeLimit } from '../../base/wait.ts';
-import type { AnsweredRequest } from '../../service/app.ts';
+import type { OpenedService } from '../../service/service.ts';
 import type { AuthSettings } from '../../service/auth/identity.ts';
 import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, refuseOption } from '../options.ts';
-import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import {
   isThisMachine,
-  listen,
+  listenOn,
   type ListenRefusals,
   waitForEnd,
   type Address,
   openTls,
+  type WatchedTls,
 } from './listen.ts';
 import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
+import { createServiceLog, type ServeLog } from './service-log.ts';
 import { createOriginOption, parsePublicUrl, rulesOf } from './origins.ts';
 import { readSecret, warnOfSecrets } from './token.ts';
 import { requireTrustedFile } from './trusted-file.ts';
 
 type ServeOptions = LimitOptions & {
   readonly listen: Address;
+  /** For images without TLS, beside the one with TLS. */
+  readonly listenHttp?: Address;
   readonly data: string;
   readonly store: readonly string[];
   /** In bytes. */
@@ -58,6 +60,12 @@ export function registerServe(program: Command, host: CliHost): void {
       new Option('--listen <address>', 'host and port to listen on; port 0 takes a free one')
         .argParser(parseAddress)
         .default({ host: '127.0.0.1', port: 8090 }, '127.0.0.1:8090'),
+    )
+    .addOption(
+      new Option(
+        '--listen-http <address>',
+        'with --tls-cert: serve images without TLS here',
+      ).argParser(parseAddress),
     )
     .requiredOption('--data <dir>', 'folder for records and overlays; created if it is missing')
     .requiredOption('--key <source>', 'key that encrypts secrets: file:PATH or env:NAME')
@@ -101,15 +109,15 @@ export function registerServe(program: Command, host: CliHost): void {
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
   addLimitOptions(command)
     .addOption(createLogFormatOption())
-    .addHelpText(
-      'after',
-      '\nIts interface is below /api/assisted-install, described at /api/assisted-install/openapi.json.\n' +
-        'Ends with exit code 130 on SIGINT and 143 on SIGTERM.\n' +
-        '\nA key is 32 bytes in hexadecimal digits: "(umask 077 && openssl rand -hex 32 > serve.key)" makes one.\n' +
-        '\nExample:\n  $ sealift serve --data ./service --store ./isos --key file:serve.key',
-    )
+    .addHelpText('after', HELP)
     .action((options: ServeOptions) => serve(options, host));
 }
+
+const HELP =
+  '\nIts interface is below /api/assisted-install, described at /api/assisted-install/openapi.json.\n' +
+  'Ends with exit code 130 on SIGINT and 143 on SIGTERM.\n' +
+  '\nA key is 32 bytes in hexadecimal digits: "(umask 077 && openssl rand -hex 32 > serve.key)" makes one.\n' +
+  '\nExample:\n  $ sealift serve --data ./service --store ./isos --key file:serve.key';
 
 const TIMES = { 'url-lifetime': 4 * 3_600_000, 'drain': 600_000 };
 
@@ -140,20 +148,23 @@ function parseCacheSize(text: string): number {
 }
 
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
-  const { pair: tls, watch } = openTls(options, host);
-  const log = createLog(host, options);
+  const certificate = openTls(options, host);
+  const isTls = certificate.pair !== undefined;
+  if (options.listenHttp && !isTls) throw needsTls();
+  const log = createServiceLog(host, options);
   // These modules are loaded for this command alone.
   const { openService } = await import('../../service/service.ts');
-  const { createServiceServer } = await import('../../service/server.ts');
   const { database, publicUrl, urlLifetime } = options;
   warnOfSecrets(options, host, log.warn);
   const addresses = readAddresses(options);
   const closing = new AbortController(); // aborted after the last download
+  const ports: { http?: number } = {};
   const service = await openService({
     data: resolve(host.cwd, options.data),
     key: new Secret(readSecret('--key', options.key, host)),
     auth: readAuth(options, host),
-    isTls: tls !== undefined,
+    isTls,
+    ports,
     isLocal: options.auth === 'none' && isLoopback(options.listen.host),
     urlLifetime,
     addresses,
@@ -174,32 +185,64 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
   });
   try {
-    const { server, drain, renew } = createServiceServer(service, {
-      addresses,
-      limits: { connections: options.limitConnections, each: options.limitAddress },
-      ...withoutUndefined({ tls }),
-    });
-    await listen(server, { ...options.listen, signal: host.signal }, REFUSE);
-    const { port, address, family } = server.address() as AddressInfo;
-    const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-    const unwatch = watch({ use: renew, warn: log.warn });
-    log.serving(`${tls ? 'https' : 'http'}://${where}`, address);
-    host.allowGrace?.(options.drain + CLOSING);
-    try {
-      await waitForEnd(server, host);
-    } finally {
-      unwatch();
-      log.message('draining: no new connections; running downloads may finish');
-      await withTimeLimit(options.drain, new AbortController().signal, drain).catch(() => {
-        log.warn('downloads were cut off: they did not end within --drain');
-      });
-    }
+    await run(service, { options, host, log, ports, ...certificate });
   } finally {
     closing.abort();
     await service.close();
   }
   host.signal.throwIfAborted();
 }
+
+type Running = WatchedTls & {
+  readonly options: ServeOptions;
+  readonly host: CliHost;
+  readonly log: ServeLog;
+  readonly ports: { http?: number };
+};
+
+/** Listens, and answers until the signal; then lets downloads end. */
+async function run(
+  service: OpenedService,
+  { options, host, log, ports, pair: tls, watch }: Running,
+): Promise<void> {
+  const { createServiceServer } = await import('../../service/server.ts');
+  const create = (pair: KeyPair | undefined) =>
+    createServiceServer(service, {
+      addresses: readAddresses(options),
+      limits: { connections: options.limitConnections, each: options.limitAddress },
+      ...withoutUndefined({ tls: pair }),
+    });
+  const { signal } = host;
+  const main = create(tls);
+  const plain = options.listenHttp && create(undefined);
+  const all = plain ? [main, plain] : [main];
+  const shown = [await listenOn(main.server, { ...options.listen, signal }, REFUSE)];
+  if (options.listenHttp && plain) {
+    shown.push(await listenOn(plain.server, { ...options.listenHttp, signal }, REFUSE));
+    ports.http = shown[1]?.port ?? 0;
+  }
+  const unwatch = watch({ use: main.renew, warn: log.warn });
+  for (const { url, address } of shown) log.serving(url, address);
+  host.allowGrace?.(options.drain + CLOSING);
+  try {
+    await waitForEnd(
+      all.map(({ server }) => server),
+      host,
+    );
+  } finally {
+    unwatch();
+    log.message('draining: no new connections; running downloads may finish');
+    const drainAll = (limit: AbortSignal) => Promise.all(all.map(({ drain }) => drain(limit)));
+    await withTimeLimit(options.drain, new AbortController().signal, drainAll).catch(() => {
+      log.warn('downloads were cut off: they did not end within --drain');
+    });
+  }
+}
+
+const needsTls = (): UsageError =>
+  new UsageError('usage.listen-http', '--listen-http needs --tls-cert and --tls-key', {
+    hint: 'leave it out: without a certificate, --listen has no TLS',
+  });
 
 const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
 
@@ -241,57 +284,3 @@ function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost
   const keys = readInputFile(path, { domain: 'input' }).toString('utf8');
   return { type: auth, keys, ...issuer };
 }
-
-type ServeLog = {
-  readonly serving: (url: string, address: string) => void;
-  readonly message: (text: string) => void;
-  readonly warn: (text: string) => void;
-  readonly event: (event: object) => void;
-  readonly answer: (request: AnsweredRequest) => void;
-};
-
-/**
- * Writes lines to standard error. Errors of the service are always reported, other requests only
- * with `--verbose`.
- */
-function createLog(host: CliHost, { logFormat, auth, tlsCert }: ServeOptions): ServeLog {
-  const isJson = logFormat === 'json';
-  const write = (event: object): void => {
-    writeEvent(host, { time: new Date(host.now()).toISOString(), ...event });
-  };
-  const warn: ServeLog['warn'] = (message) => {
-    if (isJson) write({ type: 'warning', message });
-    else writeMessage(host, `warning: ${indentLines(message)}\n`);
-  };
-  return {
-    warn,
-    event(event) {
-      host.log?.record(event);
-    },
-    serving(url, address) {
-      if (isJson) write({ type: 'serving', url });
-      else writeMessage(host, `serving on ${url}; stop with Ctrl-C\n`);
-      if (isThisMachine(address)) return;
-      if (auth === 'none')
-        warn('anyone who reaches it can read and change every record: see --auth');
-      if (tlsCert === undefined) warn('traffic is not encrypted: see --tls-cert');
-    },
-    message(text) {
-      if (isJson) write({ type: 'message', message: text });
-      else writeMessage(host, `${text}\n`);
-    },
-    answer({ method, route, status, milliseconds, error }) {
-      if (host.log?.level() !== 'verbose' && error === undefined) return;
-      const problem = error === undefined ? undefined : redact(describe(error));
-      const duration = Math.round(milliseconds);
-      if (isJson) write({ type: 'answer', method, route, status, milliseconds: duration, problem });
-      else {
-        const why = problem === undefined ? '' : `: ${indentLines(problem)}`;
-        writeMessage(host, `${method} ${route} ${status} ${duration} ms${why}\n`);
-      }
-    },
-  };
-}
-
-const describe = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);

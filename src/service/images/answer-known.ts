@@ -13,7 +13,7 @@ export type AnswerKnown = (
 ) => void;
 
 /**
- * Answers requests of known URLs in front of the router, with a third of the processor time. Every refusal, and every
+ * Answers requests of known URLs in front of the router. Every refusal, and every
  * failure to read before the first byte, is left to the routes.
  */
 export function createKnownAnswers(

@@ -15,7 +15,15 @@ import { useRelease, type Release } from '../store/entry.ts';
 import { createRecent, type Recent, serveText } from './images.ts';
 import { requireOneOf } from './presigned.ts';
 import { findForDownload, findRelease, requireNetworkBoot, type AskedImage } from './find-image.ts';
-import { chooseLastModified, formatRevision, originOf, sendBytes, signImageUrl } from './urls.ts';
+import { judgeControllers, type OfferedUrls } from './controllers.ts';
+import {
+  chooseLastModified,
+  formatRevision,
+  originOf,
+  sendBytes,
+  signImageUrl,
+  type SignedUrl,
+} from './urls.ts';
 import { planNetworksOf } from './values.ts';
 
 /** Archives of profiles in memory; one for hundreds of hosts has a few MiB. */
@@ -39,6 +47,8 @@ export function addDownloadRoutes(app: App, service: Service): void {
       url: signed.url,
       expires_at: signed.expires,
       long_url: signed.longUrl,
+      http_url: signed.httpUrl,
+      controllers: judgeControllers(offerUrls(signed)),
     });
   });
 }
@@ -73,6 +83,10 @@ async function sendFile(
     ...withoutUndefined({ lastModified }),
   });
 }
+
+/** URLs of an image by scheme. */
+const offerUrls = ({ url, httpUrl }: SignedUrl): OfferedUrls =>
+  url.startsWith('https:') ? { https: url, ...(httpUrl && { http: httpUrl }) } : { http: url };
 
 const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
 

@@ -3,7 +3,9 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { type Release } from '../store/entry.ts';
-import { findName, formatRevision } from './urls.ts';
+import { findHostUrl } from './host-urls.ts';
+import type { ReadShortUrl } from './short-url.ts';
+import { findName, formatRevision, type HostUrl } from './urls.ts';
 
 /* Owns what a download requires: an InfraEnv that the client may have, its revision, and its release. */
 
@@ -12,6 +14,8 @@ export type AskedImage = {
   readonly infraEnv: InfraEnv;
   /** Revision that the URL was made for; absent if it names none. */
   readonly revision?: string | undefined;
+  /** Host that the URL is for. */
+  readonly host?: (HostUrl & { readonly host: string; readonly once: boolean }) | undefined;
   /** End of the URL, if it ends at a time. */
   readonly expires?: Date | undefined;
 };
@@ -141,6 +145,25 @@ export async function findByShortUrl(
   service: Service,
   { req }: Exchange,
 ): Promise<AskedImage & { readonly release: Release }> {
+  const { url, infraEnv } = await findUnproven(service, req);
+  const host = url.host === undefined ? undefined : await findHostUrl(service, infraEnv, url.host);
+  const { version, architecture } = await findVersion(service, infraEnv);
+  const isAsked = (each: Release): boolean =>
+    each.version === version && each.architecture === architecture;
+  const found = (await service.releases.list()).find(
+    (each) => isAsked(each) && url.isFor(each.base.digest),
+  );
+  const { expires } = url;
+  const revision = found && formatRevision(infraEnv, found);
+  if (found) return { infraEnv, host, release: found, revision, expires };
+  throw replaced(await findCurrent(service, infraEnv));
+}
+
+/** Finds the InfraEnv that a short URL names, without a proof. @throws ApiFailure 404, 410 */
+async function findUnproven(
+  service: Service,
+  req: Exchange['req'],
+): Promise<{ readonly url: ReadShortUrl; readonly infraEnv: InfraEnv }> {
   const url = service.shortUrls.read(req.param('token') ?? '', req.param('revision') ?? '');
   const record = url && (await service.state.read('infra-envs', url.id));
   if (!url || !record) throw new ApiFailure(404, 'no image has this URL');
@@ -149,16 +172,7 @@ export async function findByShortUrl(
   }
   const infraEnv = await findInfraEnv(service, url.id, record);
   if (url.revision !== infraEnv.revision) throw changed(infraEnv);
-  const { version, architecture } = await findVersion(service, infraEnv);
-  const isAsked = (each: Release): boolean =>
-    each.version === version && each.architecture === architecture;
-  const found = (await service.releases.list()).find(
-    (each) => isAsked(each) && url.isFor({ base: each.base.digest }),
-  );
-  const { expires } = url;
-  if (found)
-    return { infraEnv, release: found, revision: formatRevision(infraEnv, found), expires };
-  throw replaced(await findCurrent(service, infraEnv));
+  return { url, infraEnv };
 }
 
 /** Refuses requests while the store is empty. @throws ApiFailure 503 */

@@ -17,6 +17,8 @@ import {
   requireNetworkBoot,
   requireStore,
 } from './find-image.ts';
+import { endOnce } from './host-urls.ts';
+import type { Reader } from './readers.ts';
 import { formatImageName, IMAGE_NAME } from './short-url.ts';
 import { chooseLastModified, findName, sendBytes, URL_KINDS, withSecrecy } from './urls.ts';
 
@@ -225,16 +227,17 @@ type FoundImage = AskedImage & { readonly release: Release; readonly filename: s
 async function sendImage(
   service: Service,
   exchange: Exchange,
-  { infraEnv, release, revision, expires, filename }: FoundImage,
+  found: FoundImage,
 ): Promise<Response> {
+  const { infraEnv, release, revision, expires, filename, host } = found;
   const image = await service.images.open(infraEnv, release);
   const isNamed = revision !== undefined;
   const lastModified = chooseLastModified(service, infraEnv, isNamed ? undefined : release);
   const { id, tenant, cluster_id: cluster = '' } = infraEnv;
   service.budgets.admit(exchange.env, tenant);
   const options = { contentType: IMAGE_CONTENT, filename, ...withoutUndefined({ lastModified }) };
-  // The URL alone must say which bytes; the time is not sent before it is strong.
-  if (isByUrl(exchange) && isNamed && lastModified) {
+  // The URL alone must say which bytes; the time is not sent before it is strong. Hosts are counted.
+  if (!host && isByUrl(exchange) && isNamed && lastModified) {
     service.knownUrls.remember(exchange.env.incoming, {
       served: image,
       options: withSecrecy(options),
@@ -245,7 +248,33 @@ async function sendImage(
       ...withoutUndefined({ expires }),
     });
   }
-  return sendBytes(exchange, image, options);
+  const address = exchange.env.incoming.socket.remoteAddress ?? '';
+  const end = service.readers.begin({ ...toReader(infraEnv), address, host: host?.host });
+  try {
+    return await sendBytes(exchange, image, options);
+  } finally {
+    end();
+    await noteDelivered(service, exchange, { ...found, size: image.size });
+  }
+}
+
+const toReader = ({ id, revision }: InfraEnv): Pick<Reader, 'id' | 'revision'> => ({
+  id,
+  revision,
+});
+
+/** Ends a one-time URL once every byte was delivered. */
+async function noteDelivered(
+  service: Service,
+  exchange: Exchange,
+  { infraEnv, host, size }: FoundImage & { readonly size: number },
+): Promise<void> {
+  const entry = exchange.get('served');
+  if (host?.once !== true || !entry) return;
+  const key = `${infraEnv.id} ${infraEnv.revision} ${host.number}`;
+  if (!service.coverage.add(key, entry, size)) return;
+  service.coverage.forget(key);
+  await endOnce(service, infraEnv, host.number);
 }
 
 /** True for routes that look at nothing but the URL to know who asks. */

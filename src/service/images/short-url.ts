@@ -22,26 +22,18 @@ export type ShortUrlSubject = {
   readonly revision: number;
   /** Digest of the ISO that is customised; absent while the store has no such ISO. */
   readonly base?: Digest;
-  /** Absent: the URL is for every host. */
-  readonly host?: ShortUrlHost;
-};
-
-export type ShortUrlHost = {
-  /** Place among the hosts of the InfraEnv, from 1. */
-  readonly number: number;
-  /** Increases when the host gets another URL: earlier ones end. */
-  readonly serial: number;
+  /** Number of the host's URL, from 1, never used again; absent: the URL is for every host. */
+  readonly host?: number;
 };
 
 /** A short URL as a client sent it; unproven until it was compared with its subject. */
 export type ReadShortUrl = {
   readonly id: string;
   readonly revision: number;
-  /** Number of the host. */
   readonly host?: number;
   /** Absent: it does not end at a time. */
   readonly expires?: Date;
-  readonly isFor: (subject: Pick<ShortUrlSubject, 'base' | 'host'>) => boolean;
+  readonly isFor: (base: Digest | undefined) => boolean;
 };
 
 export type ShortUrls = {
@@ -74,8 +66,8 @@ export function createShortUrls(key: Uint8Array): ShortUrls {
   const sign = (parts: readonly unknown[]): Buffer =>
     createHmac('sha256', key).update(JSON.stringify(parts)).digest().subarray(0, CODE);
   const signSubject = (subject: ShortUrlSubject, seconds: number): Buffer => {
-    const { id, revision, base = '', host } = subject;
-    return sign([id, revision, base, host?.number ?? 0, host?.serial ?? 0, seconds]);
+    const { id, revision, base = '', host = 0 } = subject;
+    return sign([id, revision, base, host, seconds]);
   };
   return {
     format(subject, expires) {
@@ -84,7 +76,7 @@ export function createShortUrls(key: Uint8Array): ShortUrls {
       end.writeUInt32BE(seconds);
       const bytes = [shortenId(subject.id), end, signSubject(subject, seconds)];
       const { revision, host } = subject;
-      const place = host ? `${revision}.${host.number}` : String(revision);
+      const place = host === undefined ? String(revision) : `${revision}.${host}`;
       return `/i/${Buffer.concat(bytes).toString('base64url')}/${place}`;
     },
     read(token, place) {
@@ -96,13 +88,16 @@ export function createShortUrls(key: Uint8Array): ShortUrls {
       const id =
         size === KEY ? completeId(bytes.subarray(0, KEY)) : formatId(bytes.subarray(0, ID));
       const seconds = bytes.readUInt32BE(size);
-      const about = { id, revision: Number(revision) };
+      const hosts = host === undefined ? {} : { host: Number(host) };
+      const about = { id, revision: Number(revision), ...hosts };
       return {
         ...about,
-        ...(host !== undefined && { host: Number(host) }),
         ...(seconds !== 0 && { expires: new Date((seconds + EPOCH) * 1000) }),
-        isFor: (subject) =>
-          timingSafeEqual(signSubject({ ...about, ...subject }, seconds), bytes.subarray(size + 4)),
+        isFor: (base) =>
+          timingSafeEqual(
+            signSubject({ ...about, ...(base && { base }) }, seconds),
+            bytes.subarray(size + 4),
+          ),
       };
     },
   };

@@ -5,10 +5,12 @@ import type { AuthType } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import { isMinorVersion, minorOf } from '../../openshift/release/version.ts';
 import { findMeant } from '../store/versions.ts';
-import type { Exchange, Service } from '../context.ts';
+import { addWarnings, type Exchange, type Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
 import { shortDigest, type Release } from '../store/entry.ts';
+import { isPlain } from '../transport.ts';
+import { describeReaders } from './readers.ts';
 import { formatImageName, LONGEST_URL, type ImageName } from './short-url.ts';
 
 /* Owns the URLs of images, their revisions and names, and how bytes are sent. */
@@ -16,6 +18,8 @@ import { formatImageName, LONGEST_URL, type ImageName } from './short-url.ts';
 export type SignedUrl = {
   /** Short, for controllers and for everybody else. */
   readonly url: string;
+  /** The same over plain HTTP, if the service listens for both. */
+  readonly httpUrl?: string;
   /** The same image in the form of assisted-service, for clients that read its path. */
   readonly longUrl: string;
   readonly expires: string;
@@ -40,22 +44,45 @@ export const URL_KINDS: Readonly<Record<AuthType, string>> = {
 export async function signImageUrl(
   service: Service,
   exchange: Exchange,
-  infraEnv: InfraEnv,
+  infraEnv: InfraEnv & { readonly host?: HostUrl },
 ): Promise<SignedUrl | undefined> {
   const image = await findName(service, infraEnv);
   if (image === undefined) return undefined;
   const release = await service.releases.find(image.version, image.architecture);
+  const { id, revision, host } = infraEnv;
+  const expires = chooseExpiry(service, host);
+  const subject = {
+    id,
+    revision,
+    ...(release && { base: release.base.digest }),
+    ...(host && { host: host.number }),
+  };
+  const path = service.shortUrls.format(subject, expires);
+  const nameAt = (origin: string): string => {
+    const start = `${origin}${path}/`;
+    return start + formatImageName(image, LONGEST_URL - start.length);
+  };
   const origin = originOf(service, exchange);
-  const { id, revision } = infraEnv;
-  const isOpen = service.auth.type === 'none';
-  const expires = isOpen ? undefined : new Date(service.now() + service.urlLifetime);
-  const subject = { id, revision, ...(release && { base: release.base.digest }) };
-  const start = `${origin}${service.shortUrls.format(subject, expires)}/`;
+  const plain = plainOriginOf(service, exchange);
   return {
-    url: start + formatImageName(image, LONGEST_URL - start.length),
+    url: nameAt(origin),
     longUrl: `${origin}/${await formatLongPath(service, { infraEnv, image, release })}`,
     expires: expires?.toISOString() ?? NO_EXPIRY,
+    ...(plain !== undefined && { httpUrl: nameAt(plain) }),
   };
+}
+
+/** URL that one host has for itself. */
+export type HostUrl = {
+  readonly number: number;
+  /** Time at which it ends, whichever revision it is for. */
+  readonly expires_at?: string | undefined;
+};
+
+/** @returns undefined if the URL does not end at a time */
+function chooseExpiry({ auth, now, urlLifetime }: Service, host?: HostUrl): Date | undefined {
+  if (host?.expires_at !== undefined) return new Date(host.expires_at);
+  return auth.type === 'none' ? undefined : new Date(now() + urlLifetime);
 }
 
 type LongUrl = {
@@ -86,11 +113,23 @@ export const formatRevision = (
 ): string => (release ? `${revision}-${shortDigest(release)}` : String(revision));
 
 /** Origin of a request; the client can use it again. */
-export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): string {
-  if (publicUrl !== undefined) return publicUrl;
+export function originOf(service: Service, exchange: Exchange): string {
+  if (isPlain(service, exchange)) return plainOriginOf(service, exchange) ?? '';
+  const { publicUrl, isTls } = service;
+  return publicUrl ?? `${isTls ? 'https' : 'http'}://${hostOf(exchange)}`;
+}
+
+function hostOf({ req }: Exchange): string {
   const host = req.header('host') ?? '';
   const isHost = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.test(host);
-  return `${isTls ? 'https' : 'http'}://${isHost ? host : 'localhost'}`;
+  return isHost ? host : 'localhost';
+}
+
+/** Origin of the same images over plain HTTP; undefined unless the service listens for both. */
+function plainOriginOf({ publicUrl, ports }: Service, exchange: Exchange): string | undefined {
+  if (ports.http === undefined) return undefined;
+  const origin = new URL(publicUrl ?? `http://${hostOf(exchange)}`);
+  return new URL(`http://${origin.hostname}:${ports.http}`).origin;
 }
 
 /** Every answer of an InfraEnv may have secrets. */
@@ -130,6 +169,18 @@ export function chooseLastModified(
 ): Date | undefined {
   const seconds = Math.floor(Math.max(Date.parse(updated_at), release?.openedAt ?? 0) / 1000);
   return seconds < Math.floor(now() / 1000) ? new Date(seconds * 1000) : undefined;
+}
+
+/** Forgets a revision whose URLs have ended, and warns of the clients that still read it. */
+export async function endUrls(
+  service: Service,
+  exchange: Exchange,
+  infraEnv: Pick<InfraEnv, 'id' | 'revision'>,
+): Promise<void> {
+  await service.images.forget(infraEnv);
+  const readers = service.readers.list(infraEnv.id);
+  const late = readers.filter(({ revision }) => revision <= infraEnv.revision);
+  addWarnings(service, exchange, describeReaders(late));
 }
 
 /** Finds the name of an image; undefined while the InfraEnv has no version. */

@@ -12,7 +12,7 @@ import {
   type Exchange,
   type Service,
 } from '../context.ts';
-import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
+import { endUrls, NO_EXPIRY, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { listPage } from '../pages.ts';
@@ -51,7 +51,7 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   app.delete(one, async (exchange) => {
     const identity = await identify(service, exchange);
     const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
-    await removeInfraEnv(service, id, identity);
+    await removeInfraEnv(service, exchange, { id, ...identity });
     return exchange.body(null, 204);
   });
   app.get(`${one}/hosts`, async (exchange) => {
@@ -85,14 +85,16 @@ export async function findInfraEnv(
 
 /** Removes an InfraEnv of the tenant, also one that cannot be read. @throws ApiFailure 404 */
 async function removeInfraEnv(
-  { state, images }: Service,
-  id: string,
-  { tenant }: Identity,
+  service: Service,
+  exchange: Exchange,
+  { id, tenant }: Identity & { readonly id: string },
 ): Promise<void> {
+  const { state } = service;
   const head = await state.find('infra-envs', id);
   if (head?.tenant !== tenant) throw notFound();
   await state.remove('infra-envs', id);
-  await images.forget(head);
+  await state.remove('image-urls', id);
+  await endUrls(service, exchange, head);
 }
 
 async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv> {
@@ -188,7 +190,7 @@ async function replaceInfraEnv(
     const { warnings, keep } = await judgeMedium(service, infraEnv);
     if (!(await service.state.replace('infra-envs', toRecord(infraEnv)))) continue;
     addWarnings(service, exchange, warnings);
-    await service.images.forget(before);
+    await endUrls(service, exchange, before);
     await keep();
     return infraEnv;
   }

@@ -1,5 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { IntegrityError } from '../../base/errors.ts';
+import { sumSizes } from '../../base/lists.ts';
 import { COLLECTIONS, type Collection, type LedgerHead, type RecordHead } from './state.ts';
 
 /*
@@ -199,15 +200,21 @@ function parseArray(text: string): unknown {
   }
 }
 
+const forCollections = <Value>(create: () => Value): Record<Collection, Value> => ({
+  'clusters': create(),
+  'infra-envs': create(),
+  'image-urls': create(),
+});
+
 /** Creates the index of all records, in memory: some 400 bytes each. */
 function createIndex() {
-  const entries = { 'clusters': new Map<string, Entry>(), 'infra-envs': new Map<string, Entry>() };
+  const entries = forCollections(() => new Map<string, Entry>());
   const tenants = new Map<string, Tenant>();
   const count = (change: EntryChange & { readonly entry: Entry }, sign: 1 | -1): void => {
     const { collection, id, entry } = change;
     const found = tenants.get(entry.tenant);
     const tenant = found ?? {
-      ids: { 'clusters': new Set<string>(), 'infra-envs': new Set<string>() },
+      ids: forCollections(() => new Set<string>()),
       records: 0,
       bytes: 0,
     };
@@ -224,7 +231,7 @@ function createIndex() {
       ...(tenants.get(tenant)?.ids[collection] ?? []),
     ],
     usageOf: (tenant: string): Usage => tenants.get(tenant) ?? { records: 0, bytes: 0 },
-    size: () => entries.clusters.size + entries['infra-envs'].size,
+    size: () => sumSizes(Object.values(entries)),
     put({ collection, id, entry }: EntryChange): EntryChange {
       const before = entries[collection].get(id);
       if (before) count({ collection, id, entry: before }, -1);

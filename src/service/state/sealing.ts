@@ -66,6 +66,7 @@ export const damagedRecord = (collection: Collection, id: string): IntegrityErro
 const NAMES: Readonly<Record<Collection, string>> = {
   'clusters': 'cluster',
   'infra-envs': 'infra env',
+  'image-urls': 'URLs of infra env',
 };
 
 /** NIST SP 800-38D 5.1.1: additional authenticated data. */

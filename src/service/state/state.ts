@@ -3,9 +3,9 @@ import { INTEGER, LEFT_OUT, optional, record, TEXT, type Shape } from '../../sha
 
 /* Owns the interface of stored records. */
 
-export type Collection = 'clusters' | 'infra-envs';
+export type Collection = 'clusters' | 'infra-envs' | 'image-urls';
 
-export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs'];
+export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs', 'image-urls'];
 
 /** Facts about a record that are known without its body. */
 export type RecordHead = {
@@ -94,6 +94,7 @@ const describeBody = (...texts: readonly string[]): Shape<Json> =>
 export const FORMER_BODIES: Readonly<Record<Collection, Shape<Json>>> = {
   'clusters': describeBody('name', 'openshift_version', 'created_at'),
   'infra-envs': describeBody('name', 'sealed', 'updated_at'),
+  'image-urls': describeBody('updated_at'),
 };
 
 /** A record in a file. */
