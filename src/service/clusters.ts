@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Identity } from './auth/identity.ts';
+import { showTenant, type Identity } from './auth/identity.ts';
 import {
   addWarnings,
   BASE_PATH,
@@ -120,7 +120,7 @@ async function removeCluster(service: Service, exchange: Exchange): Promise<void
   const left = [...records.map((each) => each.id), ...damaged];
   if (left.length === 0) return;
   addWarnings(service, exchange, [
-    `infra envs of the cluster stay, without images, until they are deleted: ${left.join(' ')}`,
+    `infra envs of the cluster stay until they are deleted: ${left.join(' ')}`,
   ]);
 }
 
@@ -173,7 +173,7 @@ const formatCluster = ({ id, tenant, body }: ClusterRecord): object => ({
   name: body.name,
   openshift_version: body.openshift_version,
   user_name: body.user_name,
-  org_id: tenant.replace(/^org /, ''),
+  org_id: showTenant(tenant),
   created_at: body.created_at,
   updated_at: body.created_at,
   status_updated_at: body.created_at,

@@ -78,6 +78,7 @@ export const BASE_PATH = '/api/assisted-install';
 export async function identify(service: Service, exchange: Exchange): Promise<Identity> {
   const identity = await service.auth.identify(exchange.req.header('authorization'));
   service.budgets.admit(exchange.env, identity.tenant);
+  if (identity.former !== undefined) await service.state.adopt(identity.former, identity.tenant);
   return identity;
 }
 

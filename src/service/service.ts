@@ -17,11 +17,9 @@ import { createDeliveryMemory, createReaders } from './images/readers.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
-import { claimDataDirectory } from './state/data-directory.ts';
-import { openFileBackend } from './state/files.ts';
-import { readMasterKey, type KeyRing, type ServiceKey } from './state/keys.ts';
+import { rewrapKeys, type KeyRing, type ServiceKey } from './state/keys.ts';
 import { openRecords } from './state/open.ts';
-import { openPostgresBackend } from './state/postgres.ts';
+import { openBackend, readMasterKeys } from './state/rekey.ts';
 import type { State, TenantLimits } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
 
@@ -179,20 +177,12 @@ const createUrls = (key: ServiceKey, { ports = {}, urlLifetime, now }: UrlSettin
 async function openState(
   settings: ServiceSettings,
 ): Promise<{ readonly state: State; readonly ring: KeyRing }> {
-  const {
-    data,
-    database,
-    previousKey,
-    tenantLimits: limits = LIMITS,
-    warn,
-    host,
-    ending: signal,
-  } = settings;
-  const previous = previousKey && readMasterKey(previousKey, '--previous-key');
-  const keys = { key: readMasterKey(settings.key), ...withoutUndefined({ previous }) };
-  await claimDataDirectory(data, warn);
-  const backend = await (database === undefined
-    ? openFileBackend(join(data, 'records'), { signal, warn })
-    : openPostgresBackend(database, { env: host.env, warn }));
+  const { previousKey, tenantLimits: limits = LIMITS, warn, host, ending: signal } = settings;
+  const keys = readMasterKeys(settings.key, previousKey);
+  const { data, database } = settings;
+  const place = { data, env: host.env, signal, warn, ...withoutUndefined({ database }) };
+  const backend = await openBackend(place);
+  // Replicas of a database change the key together, by "serve rekey".
+  if (database === undefined && previousKey) await rewrapKeys(backend, keys);
   return openRecords(backend, { keys, limits, warn });
 }

@@ -8,7 +8,10 @@ const issuer = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 });
 
 const sign = (claims: object, { key = issuer.privateKey, expires = '1h' } = {}): Promise<string> =>
-  new SignJWT({ ...claims })
+  new SignJWT({
+    sub: 'preferred_username' in claims ? String(claims.preferred_username) : '',
+    ...claims,
+  })
     .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
     .setIssuer('https://sso.example')
     .setExpirationTime(expires)
@@ -56,13 +59,13 @@ describe('a service with single sign-on', () => {
       await sign({ preferred_username: 'eve' }, { key: stranger.privateKey }),
       await sign({ preferred_username: 'eve' }, { expires: '-1h' }),
       await sign({}),
-      await new SignJWT({ preferred_username: 'eve' })
+      await new SignJWT({ sub: 'eve', preferred_username: 'eve' })
         .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
         .setIssuer('https://other.example')
         .setExpirationTime('1h')
         .sign(issuer.privateKey),
       // The public key as a shared secret.
-      await new SignJWT({ preferred_username: 'eve' })
+      await new SignJWT({ sub: 'eve', preferred_username: 'eve' })
         .setProtectedHeader({ alg: 'HS256', kid: 'k1' })
         .setExpirationTime('1h')
         .sign(Buffer.from(issuer.publicKey.export({ type: 'spki', format: 'pem' }))),
@@ -73,6 +76,31 @@ describe('a service with single sign-on', () => {
       const { status, body } = await service.call('GET', `${API}/v2/clusters`, call);
       expect([status, body['code']]).toEqual([401, 401]);
     }
+  });
+
+  it.each([
+    ['a subject that is a number', { sub: 7 }],
+    ['a subject that is a list', { sub: ['eve'] }],
+    ['no subject', { sub: '' }],
+    ['an organisation that is a list', { sub: 'eve', org_id: ['1'] }],
+    ['an organisation that is a number', { sub: 'eve', org_id: 1 }],
+    ['organisations', { sub: 'eve', organization: ['1'] }],
+    ['a line break in its organisation', { sub: 'eve', org_id: '1\n' }],
+    ['a long organisation', { sub: 'eve', org_id: '1'.repeat(513) }],
+    ['an issue in the future', { sub: 'eve', iat: Math.floor(Date.now() / 1000) + 600 }],
+    ['a start in the future', { sub: 'eve', nbf: Math.floor(Date.now() / 1000) + 600 }],
+  ])('refuses a genuine token with %s', async (_, claims) => {
+    const token = await sign(claims);
+    expect((await service.call('GET', `${API}/v2/clusters`, { token })).status).toBe(401);
+  });
+
+  it('refuses a genuine token that is valid for longer than a day', async () => {
+    const token = await sign({ sub: 'eve' }, { expires: '25h' });
+    const { status, body } = await service.call('GET', `${API}/v2/clusters`, { token });
+    expect([status, body['message']]).toEqual([
+      401,
+      'the token is valid for longer than is accepted',
+    ]);
   });
 
   it('shows a tenant only its own records, and hides that others exist', async () => {

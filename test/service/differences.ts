@@ -27,10 +27,12 @@ export const DIFFERENCES: Differences = {
     'the area of the medium has no room; the real service answers so at the download',
   '164 ie rdv 0.0.0.0': 'no host has this address',
   '181 ie net dup mac': 'two hosts with one MAC address get the network of either',
+  '194 ie net absent': 'a network that configures no interface is left out; the reason says so',
+  '203 ie net route unknown iface':
+    'nmstate drops a route by an interface that is not in the document',
   '236 patch type': TYPE,
   '270 files ipxe-script':
     'the medium cannot boot from the network: its registry is read from the mounted ISO',
-  '276 files type full': TYPE,
 };
 
 const NMSTATE = 'needs nmstate, which the reason names; with it the network is accepted';
@@ -39,13 +41,11 @@ const NMSTATE = 'needs nmstate, which the reason names; with it the network is a
 export const WITHOUT_NMSTATE: Differences = {
   '186 ie net unknown type': NMSTATE,
   '193 ie net ovs': NMSTATE,
-  '194 ie net absent': NMSTATE,
   '195 ie net lldp': NMSTATE,
   '196 ie net ethtool': NMSTATE,
   '197 ie net 802.1x': NMSTATE,
   '198 ie net route-rules': NMSTATE,
   '199 ie net sriov': NMSTATE,
-  '203 ie net route unknown iface': NMSTATE,
   '204 ie net hostname': NMSTATE,
   '205 ie net vrf': NMSTATE,
   '206 ie net dummy': NMSTATE,

@@ -126,7 +126,7 @@ describe.skipIf(!hasOpenssl)('keys at a URL', () => {
     return JSON.stringify({ keys: await Promise.all(all) });
   };
   const sign = (key: Key | undefined): Promise<string> =>
-    new SignJWT({ preferred_username: 'alice' })
+    new SignJWT({ sub: 'alice', preferred_username: 'alice' })
       .setProtectedHeader({ alg: 'ES256', kid: key?.kid ?? '' })
       .setExpirationTime('1h')
       .sign(key?.privateKey ?? Buffer.of());

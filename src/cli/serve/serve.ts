@@ -1,15 +1,11 @@
 import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
-import { readInputFile } from '../../base/disk/files.ts';
 import { UsageError } from '../../base/errors.ts';
-import { isCutOff } from '../../base/http/address.ts';
 import type { KeyPair } from '../../base/http/key-pair.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { Secret } from '../../base/secret.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/words.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import type { OpenedService } from '../../service/service.ts';
-import type { AuthSettings } from '../../service/auth/identity.ts';
 import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, refuseOption } from '../options.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
@@ -22,34 +18,31 @@ import {
   openTls,
   type WatchedTls,
 } from './listen.ts';
+import { addServeAccess, readAuth, readDatabase, readKeys, type ServeAccess } from './access.ts';
 import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
 import { createServiceLog, type ServeLog } from './service-log.ts';
 import { createOriginOption, parsePublicUrl, rulesOf } from './origins.ts';
-import { readSecret, warnOfSecrets } from './token.ts';
-import { requireTrustedFile } from './trusted-file.ts';
+import { registerRekey } from './rekey.ts';
+import { warnOfSecrets } from './token.ts';
 
-type ServeOptions = LimitOptions & {
-  readonly listen: Address;
-  /** For images without TLS, beside the one with TLS. */
-  readonly listenHttp?: Address;
-  readonly data: string;
-  readonly store: readonly string[];
-  /** In bytes. */
-  readonly cacheSize: number;
-  readonly database?: string;
-  readonly key: string;
-  readonly publicUrl?: string;
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
-  readonly auth: 'none' | 'local' | 'rhsso';
-  readonly authKeys?: string;
-  readonly authIssuer?: string;
-  readonly requireRegistry: readonly string[];
-  readonly corsOrigin: readonly string[];
-  readonly urlLifetime: number;
-  readonly drain: number;
-  readonly logFormat: LogFormat;
-};
+type ServeOptions = LimitOptions &
+  ServeAccess & {
+    readonly listen: Address;
+    /** For images without TLS, beside the one with TLS. */
+    readonly listenHttp?: Address;
+    readonly data: string;
+    readonly store: readonly string[];
+    /** In bytes. */
+    readonly cacheSize: number;
+    readonly publicUrl?: string;
+    readonly tlsCert?: string;
+    readonly tlsKey?: string;
+    readonly requireRegistry: readonly string[];
+    readonly corsOrigin: readonly string[];
+    readonly urlLifetime: number;
+    readonly drain: number;
+    readonly logFormat: LogFormat;
+  };
 
 /** Registers `sealift serve`, which runs until it is interrupted. */
 export function registerServe(program: Command, host: CliHost): void {
@@ -68,7 +61,6 @@ export function registerServe(program: Command, host: CliHost): void {
       ).argParser(parseAddress),
     )
     .requiredOption('--data <dir>', 'folder for records and overlays; created if it is missing')
-    .requiredOption('--key <source>', 'key that encrypts secrets: file:PATH or env:NAME')
     .option(
       '--store <place>',
       'folder with ISOs of sealift, or the https://, s3:// or oci:// address of one; may be repeated',
@@ -80,7 +72,6 @@ export function registerServe(program: Command, host: CliHost): void {
         .argParser(parseCacheSize)
         .default(16 * 2 ** 30, '16GiB'),
     )
-    .option('--database <url>', 'PostgreSQL for records (postgres://..., env:NAME or file:PATH)')
     .option(
       '--public-url <url>',
       'beginning of the URLs of images (default: that of the request)',
@@ -88,16 +79,6 @@ export function registerServe(program: Command, host: CliHost): void {
     )
     .option('--tls-cert <file>', 'certificate and its chain (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
-    .addOption(
-      new Option('--auth <type>', 'who may use the service: everyone, or holders of a token')
-        .choices(['none', 'local', 'rhsso'])
-        .default('none'),
-    )
-    .option(
-      '--auth-keys <file>',
-      'keys of the issuer of tokens: public key (PEM), JSON Web Key Set, or the https:// URL of such a set',
-    )
-    .option('--auth-issuer <issuer>', 'issuer that tokens must name')
     .option(
       '--require-registry <host>',
       'registry that every pull secret must have auth for; may be repeated',
@@ -107,10 +88,11 @@ export function registerServe(program: Command, host: CliHost): void {
     .addOption(createOriginOption())
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
-  addLimitOptions(command)
+  addLimitOptions(addServeAccess(command))
     .addOption(createLogFormatOption())
     .addHelpText('after', HELP)
     .action((options: ServeOptions) => serve(options, host));
+  registerRekey(command, host);
 }
 
 const HELP =
@@ -154,19 +136,19 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const log = createServiceLog(host, options);
   // These modules are loaded for this command alone.
   const { openService } = await import('../../service/service.ts');
-  const { database, publicUrl, urlLifetime } = options;
   warnOfSecrets(options, host, log.warn);
   const addresses = readAddresses(options);
   const closing = new AbortController(); // aborted after the last download
   const ports: { http?: number } = {};
   const service = await openService({
     data: resolve(host.cwd, options.data),
-    key: new Secret(readSecret('--key', options.key, host)),
+    ...readKeys(options, host),
     auth: readAuth(options, host),
+    tenantLimits: { records: options.tenantRecords, bytes: options.tenantBytes },
     isTls,
     ports,
     isLocal: options.auth === 'none' && isLoopback(options.listen.host),
-    urlLifetime,
+    urlLifetime: options.urlLifetime,
     addresses,
     budgets: {
       tenant: options.limitTenant,
@@ -182,7 +164,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     host: { ...hostPlacesOf(host), signal: closing.signal, emit: log.event },
     warn: log.warn,
     onAnswer: log.answer,
-    ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
+    ...withoutUndefined({ publicUrl: options.publicUrl, database: readDatabase(options, host) }),
   });
   try {
     await run(service, { options, host, log, ports, ...certificate });
@@ -254,33 +236,3 @@ const REFUSE: ListenRefusals = {
 
 /** Milliseconds in which the records are closed. */
 const CLOSING = 5000;
-
-/**
- * Reads the URL of the database, which may be in a file or a variable: a URL may have a password,
- * and the command line of a process is not secret.
- */
-function readDatabase(text: string, host: CliHost): string {
-  const url = /^(?:env|file):/.test(text) ? readSecret('--database', text, host) : text;
-  if (/^postgres(?:ql)?:\/\//.test(url) && URL.canParse(url) && !isCutOff(new URL(url))) return url;
-  throw new UsageError('usage.database', '--database is not a URL of PostgreSQL', {
-    expected: 'postgres://USER:PASSWORD@HOST:PORT/NAME',
-    hint: 'write #, / and ? in a password as %23, %2F and %3F',
-  });
-}
-
-function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost): AuthSettings {
-  if (auth === 'none') return { type: auth };
-  if (authKeys === undefined) {
-    throw new UsageError('usage.auth-keys', `--auth ${auth} needs --auth-keys`, {
-      hint: 'name the public key, or the JSON Web Key Set, of the issuer of tokens',
-    });
-  }
-  const issuer = withoutUndefined({ issuer: authIssuer });
-  if (authKeys.startsWith('https://') && URL.canParse(authKeys)) {
-    return { type: auth, keys: authKeys, ...issuer };
-  }
-  const path = resolve(cwd, authKeys);
-  requireTrustedFile('--auth-keys', path);
-  const keys = readInputFile(path, { domain: 'input' }).toString('utf8');
-  return { type: auth, keys, ...issuer };
-}

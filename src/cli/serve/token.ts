@@ -89,6 +89,7 @@ type IssueOptions = {
   readonly user: string;
   readonly org?: string;
   readonly issuer?: string;
+  readonly audience?: string;
   /** In milliseconds. */
   readonly lifetime: number;
   readonly outputFormat: OutputFormat;
@@ -108,6 +109,7 @@ function registerIssue(token: Command, host: CliHost): void {
       parseName('usage.org'),
     )
     .option('--issuer <issuer>', 'issuer that --auth-issuer of the service names')
+    .option('--audience <audience>', 'audience that --auth-audience of the service names')
     .addOption(
       new Option('--lifetime <duration>', 'how long the token is valid')
         .argParser(parseLifetime)
@@ -124,8 +126,8 @@ function registerIssue(token: Command, host: CliHost): void {
       const issued = host.now();
       const expires = issued + lifetime;
       const key = new Secret(readSecret('--private-key', privateKey, host));
-      const { user, org, issuer } = claims;
-      const about = { user, ...withoutUndefined({ org, issuer }) };
+      const { user, org, issuer, audience } = claims;
+      const about = { user, ...withoutUndefined({ org, issuer, audience }) };
       const value = await issueToken(key, { ...about, issued, expires });
       await writeFormatted(
         { host, outputFormat },

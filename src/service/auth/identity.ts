@@ -13,13 +13,19 @@ import { createPublicKey } from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
 import { readSmallBody } from '../../base/http/body.ts';
 import { createHttp } from '../../base/http/http.ts';
-import { isObject } from '../../base/lists.ts';
+import { isObject, withoutUndefined } from '../../base/lists.ts';
 import { ApiFailure } from '../openapi.ts';
 
 /* Owns the identification of users by bearer tokens. */
 
 /** User of a request, and the tenant whose records the user may see. */
-export type Identity = { readonly user: string; readonly tenant: string };
+export type Identity = {
+  readonly user: string;
+  /** Issuer, and organisation or subject: no claim of one issuer names a tenant of another. */
+  readonly tenant: string;
+  /** Name of the tenant in records from before the issuer was part of it. */
+  readonly former?: string;
+};
 
 export type AuthType = 'none' | 'local' | 'rhsso';
 
@@ -32,7 +38,19 @@ export type Auth = {
 export type AuthSettings =
   | { readonly type: 'none' }
   /** A public key (PEM), a JSON Web Key Set, or the `https://` URL of one. */
-  | { readonly type: 'local' | 'rhsso'; readonly keys: string; readonly issuer?: string };
+  | ({ readonly type: 'local' | 'rhsso'; readonly keys: string } & TokenRules);
+
+type TokenRules = {
+  /** Issuer that tokens must name. */
+  readonly issuer?: string;
+  /** Audience that tokens must name. */
+  readonly audience?: string;
+  /** Most milliseconds between the issue and the expiry of a token. */
+  readonly lifetime?: number;
+};
+
+/** Milliseconds that a token may be valid, unless the settings say otherwise. */
+const LIFETIME = 24 * 3_600_000;
 
 const NOBODY: Identity = { user: '', tenant: '' };
 
@@ -44,7 +62,7 @@ export function createAuth(
   if (settings.type === 'none') {
     return { type: 'none', identify: () => Promise.resolve(NOBODY) };
   }
-  const { type, issuer } = settings;
+  const { type } = settings;
   const keys = settings.keys.startsWith('https://')
     ? createRemoteKeys(settings.keys, host)
     : readKeys(settings.keys);
@@ -53,7 +71,7 @@ export function createAuth(
     async identify(authorization) {
       const [, token] = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i.exec(authorization ?? '') ?? [];
       if (token === undefined) throw unauthorized('a bearer token is required');
-      return identityOf(await verify(token, keys, issuer));
+      return identityOf(await verify(token, keys, settings));
     },
   };
 }
@@ -135,15 +153,16 @@ const ALGORITHMS = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 async function verify(
   token: string,
   keys: JWTVerifyGetKey,
-  issuer: string | undefined,
+  { issuer, audience, lifetime = LIFETIME }: TokenRules,
 ): Promise<JWTPayload> {
   try {
     const { payload } = await jwtVerify(token, keys, {
       algorithms: ALGORITHMS,
       requiredClaims: ['exp'],
-      clockTolerance: 5,
-      ...(issuer !== undefined && { issuer }),
+      clockTolerance: TOLERANCE,
+      ...withoutUndefined({ issuer, audience }),
     });
+    checkTimes(payload, lifetime);
     return payload;
   } catch (error) {
     if (error instanceof errors.JWTExpired) throw unauthorized('the token has expired');
@@ -154,18 +173,64 @@ async function verify(
   }
 }
 
-/** Reads the claims of Red Hat's tokens; a token without an organisation has its user as tenant. */
-function identityOf(payload: JWTPayload): Identity {
-  const organization = isObject(payload['organization'])
-    ? payload['organization']['id']
-    : undefined;
-  const user = firstText(payload['preferred_username'], payload['username'], payload.sub);
-  if (user === undefined) throw unauthorized('the token names no user');
-  const org = firstText(payload['org_id'], organization);
-  return { user, tenant: org === undefined ? `user ${user}` : `org ${org}` };
+/** Seconds by which the clocks of issuer and service may differ. */
+const TOLERANCE = 5;
+
+/** RFC 7519 4.1.6. A token without `iat` counts as issued now. @throws ApiFailure 401 */
+function checkTimes({ iat, exp = 0 }: JWTPayload, lifetime: number): void {
+  const now = Date.now() / 1000;
+  if (iat !== undefined && iat > now + TOLERANCE) {
+    throw unauthorized('the token was issued in the future');
+  }
+  if (exp - (iat ?? now) <= lifetime / 1000 + TOLERANCE) return;
+  throw unauthorized('the token is valid for longer than is accepted');
 }
 
-const firstText = (...values: readonly unknown[]): string | undefined =>
-  values.find((value): value is string => typeof value === 'string' && value !== '');
+/**
+ * Reads the claims of Red Hat's tokens. The tenant is the organisation at its issuer, or else the subject
+ * at its issuer: user names may be given to others, a subject may not (OpenID Connect Core 5.7).
+ */
+function identityOf(payload: JWTPayload): Identity {
+  const subject = readClaim(payload.sub, 'sub');
+  if (subject === undefined) throw unauthorized('the token has no subject');
+  const user =
+    readClaim(payload['preferred_username'], 'preferred_username') ??
+    readClaim(payload['username'], 'username') ??
+    subject;
+  const org = readClaim(payload['org_id'], 'org_id') ?? readOrganization(payload['organization']);
+  const issuer = readClaim(payload.iss, 'iss') ?? '';
+  return {
+    user,
+    tenant: JSON.stringify([issuer, ...(org === undefined ? ['user', subject] : ['org', org])]),
+    former: org === undefined ? `user ${user}` : `org ${org}`,
+  };
+}
+
+/** The tenant as answers show it: the organisation, or else the user. */
+export function showTenant(tenant: string): string {
+  if (!tenant.startsWith('[')) return tenant.replace(/^org /, '');
+  const [, kind, name = ''] = JSON.parse(tenant) as readonly string[];
+  return kind === 'org' ? name : `user ${name}`;
+}
+
+/** Characters of the longest claim that is accepted. */
+const LONGEST = 512;
+
+/** Reads a text; undefined if it is absent or empty. @throws ApiFailure 401 */
+function readClaim(value: unknown, name: string): string | undefined {
+  if (value === undefined || value === '') return undefined;
+  if (typeof value !== 'string') throw unauthorized(`the claim ${name} is not a text`);
+  if (value.length > LONGEST) {
+    throw unauthorized(`the claim ${name} has more than ${LONGEST} characters`);
+  }
+  if (/\p{C}/u.test(value)) throw unauthorized(`the claim ${name} has control characters`);
+  return value;
+}
+
+function readOrganization(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (!isObject(value)) throw unauthorized('the claim organization is not an object');
+  return readClaim(value['id'], 'organization.id');
+}
 
 const unauthorized = (reason: string): ApiFailure => new ApiFailure(401, reason);

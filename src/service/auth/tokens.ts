@@ -19,6 +19,7 @@ export type TokenClaims = {
   /** Organisation whose records its users share; absent: the records belong to the user alone. */
   readonly org?: string;
   readonly issuer?: string;
+  readonly audience?: string;
   /** Milliseconds since 1970. */
   readonly issued: number;
   readonly expires: number;
@@ -67,13 +68,14 @@ export function createIssuerKeys(given?: Secret): IssuerKeys {
  */
 export function issueToken(privateKey: Secret, claims: TokenClaims): Promise<string> {
   const key = readPrivateKey(privateKey);
-  const { user, org, issuer, issued, expires } = claims;
+  const { user, org, issuer, audience, issued, expires } = claims;
   const token = new SignJWT({ preferred_username: user, ...(org !== undefined && { org_id: org }) })
     .setProtectedHeader({ alg: chooseAlgorithm(key), typ: 'JWT' })
     .setSubject(user)
     .setIssuedAt(Math.floor(issued / 1000))
     .setExpirationTime(Math.floor(expires / 1000));
   if (issuer !== undefined) token.setIssuer(issuer);
+  if (audience !== undefined) token.setAudience(audience);
   return token.sign(key);
 }
 

@@ -99,7 +99,8 @@ function requireFileName({ req }: Exchange): string {
   if (req.query('ipxe_script_type') !== undefined && name !== 'ipxe-script') {
     throw new ApiFailure(400, '"ipxe_script_type"" can be set only for "ipxe-script"');
   }
-  if (type === IMAGE_TYPE) return name;
+  // The archive of networks is the same for every type.
+  if (type === IMAGE_TYPE || name === 'static-network-config') return name;
   throw new ApiFailure(
     400,
     `image type ${type} is not supported: this service has only ${IMAGE_TYPE}`,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
-import type { Identity } from '../auth/identity.ts';
+import { showTenant, type Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
   addWarnings,
@@ -226,7 +226,7 @@ async function formatInfraEnv(
     kind: 'InfraEnv',
     href: `${BASE_PATH}/v2/infra-envs/${id}`,
     type: IMAGE_TYPE,
-    org_id: tenant.replace(/^org /, ''),
+    org_id: showTenant(tenant),
     pull_secret_set: true,
     rendezvous_ip: rendezvousIp,
     static_network_config: network ? JSON.stringify(network) : '',

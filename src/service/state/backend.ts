@@ -10,9 +10,9 @@ export type Row = Omit<RecordHead, 'id'> & {
   readonly body: string;
 };
 
-export type Place = { readonly collection: Collection; readonly id: string };
+export type RowPlace = { readonly collection: Collection; readonly id: string };
 
-export type PlacedRow = Place & {
+export type PlacedRow = RowPlace & {
   /** Absent: it cannot be read. */
   readonly row: Row | undefined;
 };
@@ -30,13 +30,13 @@ export type Change = {
   readonly lines: readonly LedgerLine[];
   /** True if the first line begins the ledger, so that earlier lines are removed. */
   readonly isBase?: boolean;
-  readonly put?: readonly (Place & { readonly row: Row })[];
-  readonly gone?: readonly Place[];
+  readonly put?: readonly (RowPlace & { readonly row: Row })[];
+  readonly gone?: readonly RowPlace[];
 };
 
 export type Backend = Texts & {
   /** @param since number of the first line to return */
-  readonly look: (since: number, place?: Place) => Promise<Look>;
+  readonly look: (since: number, place?: RowPlace) => Promise<Look>;
   readonly readMany: (
     collection: Collection,
     ids: readonly string[],

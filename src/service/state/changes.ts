@@ -1,18 +1,18 @@
-import type { Backend, Change, Look, Place, Row } from './backend.ts';
-import { digestRow, type Entry, type EntryChange, type Ledger } from './ledger.ts';
+import type { Backend, Change, Look, RowPlace, Row } from './backend.ts';
+import { digestRow, type LedgerEntry, type EntryChange, type Ledger } from './ledger.ts';
 
 /* Owns the order of changes: the ledger and the rows change together, and the ledger is followed. */
 
-export type PlannedChange = Place & {
+export type PlannedChange = RowPlace & {
   /** Absent: the record is removed. */
-  readonly entry?: Entry;
+  readonly entry?: LedgerEntry;
   /** Absent: the stored row stays. */
   readonly row?: Row;
 };
 
 export type RecordChanges = {
   /** Follows the changes of other processes, and looks for a row at the same moment. */
-  readonly look: (place?: Place) => Promise<{ readonly seq: number; readonly row?: Row }>;
+  readonly look: (place?: RowPlace) => Promise<{ readonly seq: number; readonly row?: Row }>;
   /** Makes changes, planned from the newest ledger; false if there was nothing to change. */
   readonly commit: (plan: () => readonly PlannedChange[] | undefined) => Promise<boolean>;
   /** Waits for every change that has begun. */

@@ -7,7 +7,7 @@ import { readOwnFile } from '../../base/disk/open-file.ts';
 import { DiskError, SealiftError } from '../../base/errors.ts';
 import type { Json } from '../../base/text/json.ts';
 import { decodeJson, ifFaultless } from '../../shape/decode.ts';
-import type { Backend, Change, Place, Row } from './backend.ts';
+import type { Backend, Change, RowPlace, Row } from './backend.ts';
 import type { Texts } from './keys.ts';
 import { openLedgerFile, type LedgerFile } from './ledger-file.ts';
 import { COLLECTIONS, RECORD_FILE } from './state.ts';
@@ -51,8 +51,9 @@ function createBackend(
   ledger: LedgerFile,
   unlock: () => Promise<void>,
 ): Backend {
-  const pathOf = ({ collection, id }: Place): string => join(directory, collection, `${id}.json`);
-  const readRow = async (place: Place): Promise<Row | undefined> =>
+  const pathOf = ({ collection, id }: RowPlace): string =>
+    join(directory, collection, `${id}.json`);
+  const readRow = async (place: RowPlace): Promise<Row | undefined> =>
     parseRow(place.id, await readIfOurs(pathOf(place)));
   const inOrder = createQueue();
   const carryOut = async ({ put = [], gone = [] }: Change): Promise<void> => {
@@ -101,7 +102,7 @@ function createBackend(
 
 type RowTools = {
   readonly carryOut: (change: Change) => Promise<void>;
-  readonly readRow: (place: Place) => Promise<Row | undefined>;
+  readonly readRow: (place: RowPlace) => Promise<Row | undefined>;
 };
 
 /** The ledger is written first. If the rows cannot be, it is as before. */

@@ -12,7 +12,7 @@ import { COLLECTIONS, type Collection, type LedgerHead, type RecordHead } from '
  */
 
 /** Facts that the ledger has about a record. */
-export type Entry = Omit<RecordHead, 'id'> & {
+export type LedgerEntry = Omit<RecordHead, 'id'> & {
   /** Digest of the record as it is stored. */
   readonly digest: string;
   /** Bytes of the stored body. */
@@ -24,7 +24,7 @@ export type EntryChange = {
   readonly collection: Collection;
   readonly id: string;
   /** Absent: the record was removed. */
-  readonly entry?: Entry;
+  readonly entry?: LedgerEntry;
 };
 
 /** A line as it is stored: JSON text, and its HMAC-SHA256 in base64. */
@@ -37,7 +37,7 @@ export type Usage = { readonly records: number; readonly bytes: number };
 
 export type Ledger = {
   readonly head: () => LedgerHead;
-  readonly find: (collection: Collection, id: string) => Entry | undefined;
+  readonly find: (collection: Collection, id: string) => LedgerEntry | undefined;
   /** Ids of a tenant's records, in no order. */
   readonly idsOf: (collection: Collection, tenant: string) => readonly string[];
   readonly usageOf: (tenant: string) => Usage;
@@ -208,9 +208,9 @@ const forCollections = <Value>(create: () => Value): Record<Collection, Value> =
 
 /** Creates the index of all records, in memory: some 400 bytes each. */
 function createIndex() {
-  const entries = forCollections(() => new Map<string, Entry>());
+  const entries = forCollections(() => new Map<string, LedgerEntry>());
   const tenants = new Map<string, Tenant>();
-  const count = (change: EntryChange & { readonly entry: Entry }, sign: 1 | -1): void => {
+  const count = (change: EntryChange & { readonly entry: LedgerEntry }, sign: 1 | -1): void => {
     const { collection, id, entry } = change;
     const found = tenants.get(entry.tenant);
     const tenant = found ?? {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Backend, Change, Place, Row } from './backend.ts';
+import type { Backend, Change, RowPlace, Row } from './backend.ts';
 import type { Texts } from './keys.ts';
 import { rolledBack, type LedgerLine } from './ledger.ts';
 
@@ -66,8 +66,8 @@ export function createPostgresBackend(pool: pg.Pool, guard: Guard): Backend {
       return mine;
     },
     async *scan() {
-      for (let after: Place | undefined, isMore = true; isMore;) {
-        const { rows } = await query<Columns & Place>(
+      for (let after: RowPlace | undefined, isMore = true; isMore;) {
+        const { rows } = await query<Columns & RowPlace>(
           `SELECT r.collection, r.id, ${COLUMNS} FROM ${RECORDS} r
            WHERE (collection, id) > ($1, $2::uuid) ORDER BY collection, id LIMIT ${BATCH}`,
           [after?.collection ?? '', after?.id ?? '00000000-0000-0000-0000-000000000000'],

@@ -1,8 +1,8 @@
 import { IntegrityError } from '../../base/errors.ts';
-import type { Backend, Place, Row } from './backend.ts';
+import type { Backend, RowPlace, Row } from './backend.ts';
 import type { RecordChanges } from './changes.ts';
 import type { KeyRing } from './keys.ts';
-import { digestRow, type Entry, type Ledger } from './ledger.ts';
+import { digestRow, type LedgerEntry, type Ledger } from './ledger.ts';
 import { damagedRecord, openRow } from './sealing.ts';
 import type { Collection, RecordQuery, State, StoredRecord } from './state.ts';
 
@@ -30,12 +30,12 @@ const ATTEMPTS = 20;
 export function createReading(tools: ReadingTools): Pick<State, 'read' | 'list'> {
   const { backend, ring, ledger, changes } = tools;
   const memory = createMemory(MEMORY);
-  const recall = (place: Place): StoredRecord | undefined => {
+  const recall = (place: RowPlace): StoredRecord | undefined => {
     const digest = ledger.find(place.collection, place.id)?.digest;
     return digest === undefined ? undefined : memory.get(keyOf(place, digest));
   };
   /** Undefined if the row is not the one of the ledger. */
-  const open = async (place: Place, row: Row | undefined): Promise<StoredRecord | undefined> => {
+  const open = async (place: RowPlace, row: Row | undefined): Promise<StoredRecord | undefined> => {
     const { collection, id } = place;
     const entry = ledger.find(collection, id);
     if (!entry || !isStored(entry, row)) return undefined;
@@ -87,10 +87,10 @@ export function createReading(tools: ReadingTools): Pick<State, 'read' | 'list'>
   };
 }
 
-const isOf = (tenant: string | undefined, entry: Entry | undefined): boolean =>
+const isOf = (tenant: string | undefined, entry: LedgerEntry | undefined): boolean =>
   entry !== undefined && (tenant === undefined || tenant === entry.tenant);
 
-const isStored = ({ digest }: Entry, row: Row | undefined): row is Row =>
+const isStored = ({ digest }: LedgerEntry, row: Row | undefined): row is Row =>
   row !== undefined && digestRow(row, row.body) === digest;
 
 async function unlessDamaged<Value>(read: () => Promise<Value>): Promise<Value | 'damaged'> {
@@ -126,7 +126,7 @@ function choosePage(
   return { ids };
 }
 
-const keyOf = ({ collection, id }: Place, digest: string): string =>
+const keyOf = ({ collection, id }: RowPlace, digest: string): string =>
   `${collection} ${id} ${digest}`;
 
 /** Creates a memory of records; the one that was used longest ago leaves first. */

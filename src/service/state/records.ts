@@ -1,9 +1,9 @@
 import { ConfigError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { Backend, Place, Row } from './backend.ts';
+import type { Backend, RowPlace, Row } from './backend.ts';
 import { createChanges, type RecordChanges } from './changes.ts';
 import type { KeyRing } from './keys.ts';
-import { digestRow, type Entry, type Ledger } from './ledger.ts';
+import { digestRow, type LedgerEntry, type Ledger } from './ledger.ts';
 import { createReading, isDamage } from './reading.ts';
 import { isFormer, sealRecord } from './sealing.ts';
 import { COLLECTIONS, type State, type StoredRecord, type TenantLimits } from './state.ts';
@@ -23,9 +23,9 @@ export function createRecords({ backend, ring, ledger, limits }: RecordTools): S
   const storeAgain = createAgain({ ring, ledger, changes, reading });
   /** Stores a record if the one before it allows it. */
   const store = async (
-    place: Place,
+    place: RowPlace,
     record: StoredRecord,
-    isWanted: (before: Entry | undefined) => boolean,
+    isWanted: (before: LedgerEntry | undefined) => boolean,
   ): Promise<boolean> => {
     const row = await sealRecord(ring, place.collection, record);
     const entry = toEntry(row);
@@ -70,7 +70,7 @@ export function createRecords({ backend, ring, ledger, limits }: RecordTools): S
 
 function createConversions(
   { backend, ledger }: Pick<RecordTools, 'backend' | 'ledger'>,
-  storeAgain: (place: Place, tenant: string) => Promise<void>,
+  storeAgain: (place: RowPlace, tenant: string) => Promise<void>,
 ): Pick<State, 'adopt' | 'reseal'> {
   return {
     async adopt(former, tenant) {
@@ -100,7 +100,7 @@ type AgainTools = Pick<RecordTools, 'ring' | 'ledger'> & {
 
 /** Encrypts a record again, for a tenant. One that is damaged stays so, and changes its tenant. */
 function createAgain({ ring, ledger, changes, reading }: AgainTools) {
-  return async (place: Place, tenant: string): Promise<void> => {
+  return async (place: RowPlace, tenant: string): Promise<void> => {
     const { collection, id } = place;
     const entry = ledger.find(collection, id);
     if (!entry) return;
@@ -117,7 +117,7 @@ function createAgain({ ring, ledger, changes, reading }: AgainTools) {
   };
 }
 
-export const toEntry = (row: Row, parent = row.parent): Entry => ({
+export const toEntry = (row: Row, parent = row.parent): LedgerEntry => ({
   tenant: row.tenant,
   revision: row.revision,
   digest: digestRow(row, row.body),
@@ -129,7 +129,7 @@ export const toEntry = (row: Row, parent = row.parent): Entry => ({
 function requireRoom(
   ledger: Ledger,
   limits: TenantLimits,
-  { entry, before }: { readonly entry: Entry; readonly before: Entry | undefined },
+  { entry, before }: { readonly entry: LedgerEntry; readonly before: LedgerEntry | undefined },
 ): void {
   const { records, bytes } = ledger.usageOf(entry.tenant);
   if (!before && records >= limits.records) {

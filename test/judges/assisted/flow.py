@@ -53,10 +53,10 @@ def refuse(act, status, words):
     return False
 
 
-def read(where):
+def read(where, least):
     with urllib.request.urlopen(where) as answer:
         size = int(answer.headers["Content-Length"])
-        return len(answer.read()) == size and size > 1 << 16
+        return len(answer.read()) == size and size >= least
 
 
 call("versions", versions.v2_list_supported_openshift_versions, lambda found: version in found)
@@ -77,7 +77,6 @@ call("get the cluster", lambda: installer.v2_get_cluster(cluster.id))
 call("list clusters", installer.v2_list_clusters, lambda found: cluster.id in [each["id"] for each in found])
 call("events", lambda: events.v2_list_events(cluster_id=cluster.id))
 call("manifests", lambda: manifests.v2_list_cluster_manifests(cluster.id))
-call("features", lambda: installer.get_supported_features(version) if hasattr(installer, "get_supported_features") else True)
 infra_env = call(
     "register the InfraEnv",
     lambda: installer.register_infra_env(
@@ -126,14 +125,14 @@ call(
 )
 call("hosts", lambda: installer.v2_list_hosts(infra_env.id))
 signed = call("presigned URL", lambda: installer.get_infra_env_presigned_file_url(infra_env.id, "discovery.ign"))
-call("download discovery.ign by the URL", lambda: read(signed.url), lambda done: done)
+call("download discovery.ign by the URL", lambda: read(signed.url, 100), lambda done: done)
 call(
     "download discovery.ign",
     lambda: installer.v2_download_infra_env_files(infra_env.id, "discovery.ign", _preload_content=False),
     lambda answer: b"ignition" in answer.data,
 )
 image = call("image URL", lambda: installer.get_infra_env_download_url(infra_env.id))
-call("download the image", lambda: read(image.url), lambda done: done)
+call("download the image", lambda: read(image.url, 1 << 16), lambda done: done)
 call("regenerate the key", lambda: installer.regenerate_infra_env_signing_key(infra_env.id))
 call("delete the InfraEnv", lambda: installer.deregister_infra_env(infra_env.id))
 call("delete the cluster", lambda: installer.v2_deregister_cluster(cluster.id))
