@@ -5,6 +5,7 @@ import {
   call,
   create,
   isGood,
+  locate,
   refresh,
   remove,
   revisionOf,
@@ -16,7 +17,7 @@ import {
 import { download, downloadWhole } from './download.ts';
 import { VALUES } from './releases.ts';
 import { judge } from './report.ts';
-import { orExpired } from './tenants.ts';
+import { endOf, orEnded } from './tenants.ts';
 
 const NOBODY = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
@@ -84,9 +85,10 @@ async function change(load: Load, customer: Customer, random: Random): Promise<v
   });
   const { download_url: url } = (body ?? {}) as Created;
   if (url !== undefined) {
-    Object.assign(customer, { values, revision: customer.revision + 1, url });
+    Object.assign(customer, { values, revision: customer.revision + 1 });
     if (revisionOf(url) !== customer.revision)
       load.report.problem(`change: ${url} is not the next`);
+    await locate(load, customer);
   } else if (answer.kind === 'broken' || answer.status >= 500) {
     await learn(load, customer, values);
   }
@@ -94,13 +96,16 @@ async function change(load: Load, customer: Customer, random: Random): Promise<v
   if (customer.revision === before.revision) return;
   const range = random.chance(0.5) ? { range: `bytes=${random.below(4096)}-` } : {};
   const asked = Date.now();
+  const { url: target, end } = random.chance(0.5)
+    ? before.short
+    : { url: before.url, end: endOf(before.url) };
   const old = await ask(load.front, {
-    target: before.url,
+    target,
     ...(range.range !== undefined && { headers: { range: range.range } }),
   });
   const what = `old-revision of ${customer.id}`;
   const isRemote = load.isRemote(customer.version);
-  judge(load, old, { what, isRemote, allowed: orExpired(before.url, asked, [410]) });
+  judge(load, old, { what, isRemote, allowed: orEnded(end, asked, [410]) });
 }
 
 /** What nobody answered was done or not; one of both holds from now on. */
@@ -117,11 +122,11 @@ async function learn(load: Load, customer: Customer, values: number): Promise<vo
       continue;
     }
     const revision = revisionOf(url);
-    customer.url = url;
     load.report.count(revision === customer.revision ? 'changes lost' : 'changes done unheard');
     if (revision === customer.revision) return;
     Object.assign(customer, { values, revision: customer.revision + 1 });
     if (revision !== customer.revision) load.report.problem(`${url} is neither of two revisions`);
+    await locate(load, customer);
     return;
   }
 }
@@ -147,7 +152,7 @@ async function askRanges(load: Load, customer: Customer, random: Random): Promis
   await download(load, customer, { what: 'ranges', range: 'bytes=5-9,20-30', enough: 1 << 20 });
 }
 
-/** Who names no revision gets a range only of what the tag names. */
+/** A URL without a revision is one of whichever ISO is there now. */
 async function askWithoutRevision(load: Load, customer: Customer, random: Random): Promise<void> {
   const some = { isPlain: true, enough: 1 << 20 };
   const range = `bytes=${random.below(1 << 20)}-`;
@@ -283,6 +288,6 @@ async function askByOtherTokens(
   ]) {
     const answer = await ask(load.front, { target });
     const url = path(token);
-    judge(load, answer, { what, isRemote, allowed: orExpired(url, asked, allowed) });
+    judge(load, answer, { what, isRemote, allowed: orEnded(endOf(url), asked, allowed) });
   }
 }

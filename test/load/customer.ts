@@ -3,7 +3,7 @@ import { ask, type Answer, type Asked } from './ask.ts';
 import type { Front } from './front.ts';
 import { judge, type Report } from './report.ts';
 import { VALUES, type Variant } from './releases.ts';
-import { expiryOf, orExpired, type Tenant } from './tenants.ts';
+import { endOf, orEnded, type Tenant, type UrlEnd } from './tenants.ts';
 import type { Timeline } from './timeline.ts';
 
 const API = '/api/assisted-install/v2';
@@ -32,6 +32,9 @@ export type Load = {
   readonly removed: Set<string>;
 };
 
+/** A short URL of the same image. */
+export type ShortUrl = { readonly url: string; readonly end: UrlEnd };
+
 /** A customer with one InfraEnv, which nobody else changes. */
 export type Customer = {
   readonly cluster: string;
@@ -39,7 +42,11 @@ export type Customer = {
   readonly version: string;
   values: number;
   revision: number;
+  /** In the form of assisted-service. */
   url: string;
+  short: ShortUrl;
+  /** Downloads up to now. */
+  turn: number;
   /** Tags of images by revision and digest. */
   readonly tags: Map<string, string>;
 };
@@ -101,32 +108,64 @@ export async function create(load: Load, random: Random): Promise<Customer | und
   const { id, download_url: url } = (body ?? {}) as Created;
   if (id === undefined || url === undefined) return undefined;
   load.known.set(id, load.tenant);
-  return { cluster, id, version, values, revision: 1, url, tags: new Map() };
+  const short = { url, end: endOf('') };
+  const customer = {
+    cluster,
+    id,
+    version,
+    values,
+    revision: 1,
+    url,
+    short,
+    turn: 0,
+    tags: new Map(),
+  };
+  return (await locate(load, customer)) ? customer : undefined;
 }
 
-export const revisionOf = (url: string): number => Number(/[?&]revision=(\d+)/.exec(url)?.[1]);
+export const revisionOf = (url: string): number =>
+  Number(/[?&]revision=(\d+)|\/i\/[^/]+\/(\d+)\//.exec(url)?.slice(1).find(Boolean));
 
-/** Asks again where the image is, as one does behind a 410. */
-export async function refresh(load: Load, customer: Customer): Promise<boolean> {
-  const { body } = await call(load, {
+/** Asks again until it is told where the image is. @returns false if it is refused, which is a problem */
+export async function locate(load: Load, customer: Customer): Promise<boolean> {
+  for (;;) {
+    const told = await refresh(load, customer);
+    if (told !== 'again') return told === 'known';
+  }
+}
+
+/** Asks where the image is, as one does behind a 410. */
+export async function refresh(
+  load: Load,
+  customer: Customer,
+): Promise<'known' | 'again' | 'refused'> {
+  const { answer, body } = await call(load, {
     what: 'image-url',
     target: `/infra-envs/${customer.id}/downloads/image-url`,
     allowed: [200],
   });
-  const { url } = (body ?? {}) as { readonly url?: string };
-  if (url === undefined) return false;
-  if (revisionOf(url) !== customer.revision) {
+  if (body === undefined) {
+    return answer.kind === 'answer' && answer.status < 500 ? 'refused' : 'again';
+  }
+  const { url, long_url: long, expires_at: ends } = body as Located;
+  for (const each of [url, long]) {
+    if (revisionOf(each) === customer.revision) continue;
     load.report.problem(
-      `image-url of ${customer.id}: ${url} should be revision ${customer.revision}`,
+      `image-url of ${customer.id}: ${each} should be revision ${customer.revision}`,
     );
   }
-  customer.url = url;
-  return true;
+  const isEndless = endOf(long).until === Infinity;
+  const until = isEndless ? Infinity : Math.ceil(Date.parse(ends) / 1000) * 1000;
+  customer.url = long;
+  customer.short = { url, end: { until, status: 410 } };
+  return 'known';
 }
+
+type Located = { readonly url: string; readonly long_url: string; readonly expires_at: string };
 
 /** Whether a URL can be asked: it has not expired, and names an ISO. */
 export const isGood = (load: Load, { url }: Customer): boolean =>
-  load.variantOf(url) !== undefined && Date.now() < expiryOf(url);
+  load.variantOf(url) !== undefined && Date.now() < endOf(url).until;
 
 /** Repeated until it is known to be done: then it answers 404, and so does the image. */
 export async function remove(load: Load, customer: Customer, random: Random): Promise<void> {
@@ -146,7 +185,7 @@ export async function remove(load: Load, customer: Customer, random: Random): Pr
     await call(load, { what: 'removed', target, allowed: [404] });
     const asked = Date.now();
     const image = await ask(load.front, { target: customer.url });
-    const allowed = orExpired(customer.url, asked, [404]);
+    const allowed = orEnded(endOf(customer.url), asked, [404]);
     judge(load, image, { what: `image-of-removed ${id}`, allowed });
   }
 }

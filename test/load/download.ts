@@ -3,7 +3,7 @@ import { ask, type Answer, type Head } from './ask.ts';
 import { judge } from './report.ts';
 import type { ExpectedIso, Variant } from './releases.ts';
 import { refresh, type Customer, type Load } from './customer.ts';
-import { orExpired } from './tenants.ts';
+import { endOf, orEnded } from './tenants.ts';
 
 /** What a client asks of an image. */
 export type Wanted = {
@@ -36,6 +36,7 @@ export async function download(load: Load, customer: Customer, wanted: Wanted): 
   const { report } = load;
   const { url, values, version } = customer;
   const named = load.variantOf(url);
+  const { target, end, isNamed } = chooseUrl(customer, wanted);
   const what = `${wanted.what} of ${customer.id} revision ${customer.revision}`;
   const asked = performance.now();
   const askedAt = Date.now();
@@ -44,7 +45,7 @@ export async function download(load: Load, customer: Customer, wanted: Wanted): 
   let received = 0;
   let start = 0;
   const answer = await ask(load.front, {
-    target: wanted.isPlain === true ? toPlain(url) : url,
+    target,
     ...(wanted.method && { method: wanted.method }),
     ...(wanted.pause !== undefined && { pause: wanted.pause }),
     headers: {
@@ -54,7 +55,7 @@ export async function download(load: Load, customer: Customer, wanted: Wanted): 
     onHead(head) {
       variants = load.storeOf(version).since(asked);
       if (head.status !== 200 && head.status !== 206) return;
-      const possible = wanted.isPlain === true ? variants : variants.filter((one) => one === named);
+      const possible = isNamed ? variants.filter((one) => one === named) : variants;
       candidates = possible.flatMap(({ isos }) => isos[values] ?? []);
       candidates = candidates.filter(({ size }) => hasLength(head, size));
       if (candidates.length === 0) report.problem(`${what}: wrong length ${describe(head)}`);
@@ -78,18 +79,29 @@ export async function download(load: Load, customer: Customer, wanted: Wanted): 
   });
   if (variants.length === 0) variants = load.storeOf(version).since(asked);
   const allowed = variants.map((variant) =>
-    variant === named || wanted.isPlain === true ? statusOf(wanted, customer, variant) : 410,
+    variant === named || !isNamed ? statusOf(wanted, customer, variant) : 410,
   );
   if (wanted.mayChange === true) allowed.push(410);
   const isAllowed = judge(load, answer, {
     what,
-    allowed: orExpired(url, askedAt, allowed),
+    allowed: orEnded(end, askedAt, allowed),
     isRemote: load.isRemote(version),
   });
   const { etag } = answer.kind === 'answer' ? answer.headers : {};
   const [iso] = candidates;
   if (isAllowed && iso && etag !== undefined) checkTag(load, customer, { iso, etag, what });
   return { answer, isAllowed, received, ...(etag !== undefined && { etag }), ...(iso && { iso }) };
+}
+
+/** All forms of URLs give the same: one is taken after the other. */
+function chooseUrl(customer: Customer, { isPlain = false }: Wanted) {
+  const { url, short } = customer;
+  const end = endOf(url);
+  // A token has the revision in it.
+  if (isPlain) return { target: toPlain(url), end, isNamed: end.until !== Infinity };
+  customer.turn += 1;
+  if (customer.turn % 2 === 0) return { target: url, end, isNamed: true };
+  return { target: short.url, end: short.end, isNamed: true };
 }
 
 /** Tokens are taken by both of their names. */
@@ -106,11 +118,10 @@ function hasLength({ status, headers }: Head, size: number): boolean {
   return Number(all) === size && length === Number(last) - Number(first) + 1;
 }
 
-/** RFC 9110 13 and 14, and: whoever names no revision and no tag gets all of it. */
+/** RFC 9110 13 and 14. */
 function statusOf(wanted: Wanted, customer: Customer, variant: Variant): number {
-  const { range, ifRange, isPlain = false } = wanted;
+  const { range, ifRange } = wanted;
   if (range === undefined || wanted.method === 'HEAD' || range.includes(',')) return 200;
-  if (isPlain && ifRange === undefined) return 200;
   if (ifRange !== undefined && ifRange !== customer.tags.get(tagKey(customer, variant.isos)))
     return 200;
   const [, first = ''] = /^bytes=(\d*)-/.exec(range) ?? [];
@@ -161,8 +172,8 @@ export async function downloadWhole(
       ...(attempt === 0 && wanted.enough !== undefined && { enough: wanted.enough }),
     });
     const status = got.answer.kind === 'answer' ? got.answer.status : 0;
-    if (status === 410 || (status > 0 && status < 500 && !got.isAllowed)) return false;
-    if (status === 401) {
+    if (status > 0 && status < 500 && !got.isAllowed) return false;
+    if (status === 401 || status === 410) {
       // Another ISO may have taken its place: what comes then does not belong to what is here.
       const before = load.variantOf(customer.url);
       await refresh(load, customer);

@@ -42,6 +42,8 @@ const { values } = parseArgs({
 });
 
 const MOST_MIB = 250;
+/** All customers have one address here. */
+const LIMITS = ['--limit-calls', '100000', '--limit-address', '2048', '--limit-tenant', '2048'];
 /** Behind the last second of load: what goes on ends, and is read to its end. */
 const END_MS = 240_000;
 
@@ -75,10 +77,13 @@ async function placeProbes(load: Load, { timelines, swap }: Store, { names, ids 
         name: 'x',
         openshift_version: version,
       });
-      const { id = '', download_url: url = '' } = await post('/infra-envs', {
+      const { id = '' } = await post('/infra-envs', {
         ...{ name: 'x', cluster_id: cluster.id, image_type: 'disconnected-iso' },
         pull_secret: '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNzd29yZA=="}}}',
       });
+      const place = `/infra-envs/${id}/downloads/image-url`;
+      const located = await call(load, { what: 'probe', target: place, allowed: [200] });
+      const { long_url: url } = located.body as { readonly long_url: string };
       names.set(nameIn(url), timeline.current());
       ids.set(version, id);
       await swap(version);
@@ -137,7 +142,7 @@ async function prepare() {
     : { args: [], all: [{ name: 'everybody' }], refused: [] };
   const postgres = isPostgres ? await startPostgres() : undefined;
   const tls = certificates ? ['--tls-cert', 'tls.crt', '--tls-key', 'tls.key'] : [];
-  const args = [...store.args, ...tenants.args, ...tls];
+  const args = [...store.args, ...tenants.args, ...tls, ...LIMITS];
   const fleet = await openFleet({ directory, args, report, postgres, certificates });
   const front = await startFront(fleet.listServing, certificates);
   return { releases, store, certificates, tenants, postgres, fleet, front };

@@ -47,23 +47,30 @@ export async function createTenants(directory: string): Promise<Tenants> {
   };
 }
 
-/** Milliseconds since 1970 until which a URL is good; Infinity where it has no token. */
-export function expiryOf(url: string): number {
-  const [, claims] = /\/byapikey\/[\w-]+\.([\w-]+)\./.exec(url) ?? [];
-  if (claims === undefined) return Infinity;
+/** End of a URL. */
+export type UrlEnd = {
+  /** Milliseconds since 1970; Infinity: it does not end at a time. */
+  readonly until: number;
+  /** Answered from then on. */
+  readonly status: 401 | 410;
+};
+
+/** End of a URL in the form of assisted-service: that of its token. */
+export function endOf(url: string): UrlEnd {
+  const [, claims] = /\/by(?:apikey|token)\/[\w-]+\.([\w-]+)\./.exec(url) ?? [];
+  if (claims === undefined) return { until: Infinity, status: 401 };
   const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as {
     readonly exp: number;
   };
-  return exp * 1000;
+  return { until: exp * 1000, status: 401 };
 }
 
-/** What may be answered to a URL that was asked then, and whose token may have expired. */
-export function orExpired(
-  url: string,
+/** Statuses that may be answered to a URL that was asked then, and may have ended. */
+export function orEnded(
+  { until, status }: UrlEnd,
   asked: number,
   allowed: readonly number[],
 ): readonly number[] {
-  const until = expiryOf(url);
-  if (asked >= until) return [401];
-  return Date.now() >= until ? [...allowed, 401] : allowed;
+  if (asked >= until) return [status];
+  return Date.now() >= until ? [...allowed, status] : allowed;
 }

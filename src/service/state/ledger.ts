@@ -139,7 +139,7 @@ export const rolledBack = (seq: number): IntegrityError =>
     {
       expected: `change ${seq}, or a later one`,
       found: 'earlier changes only, or others',
-      hint: 'restore the newest backup; if this is the newest, start with --accept-restore',
+      hint: 'restore the newest backup; if this is the newest, restart the service',
     },
   );
 
