@@ -107,8 +107,8 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
   /** A token of the InfraEnv, as a URL of its image has it. */
   async function readUrlToken(): Promise<string> {
     const text = await ask('GET', `infra-envs/${infraEnv}/downloads/image-url`);
-    const image = new URL((JSON.parse(text) as { readonly url: string }).url);
-    return image.pathname.split('/')[2] ?? '';
+    const { long_url: url } = JSON.parse(text) as { readonly long_url: string };
+    return new URL(url).pathname.split('/')[2] ?? '';
   }
 
   async function prove(source: Source): Promise<readonly string[]> {
