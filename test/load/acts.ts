@@ -274,7 +274,8 @@ async function askByOtherTokens(
     judge(load, await ask(load.front, { target }), { what, allowed: [401] });
   }
   const asked = Date.now();
-  const allowed = [404];
+  // The token names an ISO, which may be replaced.
+  const allowed = [404, 410];
   const foreign = [...load.known].filter(([, tenant]) => tenant !== load.tenant);
   const [of] = random.pick([foreign[0] ?? [NOBODY], ...foreign]);
   const isRemote = load.isRemote(version);

@@ -183,6 +183,7 @@ export async function remove(load: Load, customer: Customer, random: Random): Pr
     load.known.delete(removed);
     load.removed.add(removed);
     await call(load, { what: 'removed', target, allowed: [404] });
+    if (removed === cluster) continue; // an InfraEnv stays when its cluster is removed
     const asked = Date.now();
     const image = await ask(load.front, { target: customer.url });
     const allowed = orEnded(endOf(customer.url), asked, [404]);

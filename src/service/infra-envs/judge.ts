@@ -19,7 +19,7 @@ export type JudgedMedium = {
  * @throws ApiFailure 400 with the reason
  */
 export async function judgeMedium(
-  service: Pick<Service, 'releases' | 'images' | 'ending'>,
+  service: Pick<Service, 'releases' | 'images'>,
   infraEnv: InfraEnv,
 ): Promise<JudgedMedium> {
   const { openshift_version: version, cpu_architecture: architecture } = infraEnv;
@@ -27,13 +27,12 @@ export async function judgeMedium(
     version === undefined ? undefined : await service.releases.find(version, architecture);
   if (!release) return NOT_JUDGED;
   try {
-    const { refusal, keep } = await withTimeLimit(LONGEST, service.ending, (limit) =>
+    const { refusal, keep } = await withTimeLimit(LONGEST, new AbortController().signal, (limit) =>
       untilAborted(service.images.prepare(infraEnv, release), limit),
     );
     const only = `only booting from the network is possible: ${refusal ?? ''}`;
     return { warnings: refusal === undefined ? [] : [only], keep };
   } catch (error) {
-    if (service.ending.aborted) throw error;
     if (!isOfStore(error)) throw error;
     return { ...NOT_JUDGED, warnings: ['its ISO cannot be read now: the values are not checked'] };
   }
