@@ -44,10 +44,17 @@ type Short = readonly [
 ];
 
 const KEY = ['--ssh-key', TEST_SSH_KEY];
+const KEYS = ['--key', 'file:new.key', '--previous-key', 'file:serve.key'];
 const PARTS = ['parts.delta.1', 'parts.delta.parity'];
 
 /** Commands that need nothing but files. */
 const SHORT: readonly Short[] = [
+  [
+    'serve rekey',
+    [...['serve', 'rekey', '--data', 'records'], ...KEYS],
+    ['records', 'serve.key', 'new.key'],
+    [],
+  ],
   ['build live-iso', ['build', ...BUILD], CONFIG, ISO],
   [
     'build live-iso over an older one',

@@ -74,6 +74,8 @@ export async function createCrashWorld(): Promise<CrashWorld> {
   for (const name of readdirSync(at('keys'))) if (name.endsWith('.iso')) rmSync(at(`keys/${name}`));
   writeFileSync(at('imageset.yaml'), IMAGESET);
   writeFileSync(at('serve.key'), '0123456789abcdef'.repeat(4), { mode: 0o600 });
+  writeFileSync(at('new.key'), 'fedcba9876543210'.repeat(4), { mode: 0o600 });
+  await done('serve', 'rekey', '--data', 'records', '--key', 'file:serve.key');
   await damage(at('tuesday.iso'), at('damaged.iso'));
   const templates = at('rows');
   mkdirSync(templates);

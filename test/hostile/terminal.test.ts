@@ -180,6 +180,10 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--data', EVIL, '--key', `file:${EVIL}`],
     ['--data', EVIL, '--key', 'env:A', '--listen', EVIL, '--public-url', EVIL],
   ],
+  'serve rekey': [
+    ['--data', EVIL, '--key', EVIL],
+    ['--data', EVIL, '--key', `file:${EVIL}`, '--previous-key', `file:${EVIL}`],
+  ],
   'token keys': [
     ['--out', `${EVIL}/${EVIL}`],
     ['--out', 'evil.iso'],

@@ -149,6 +149,10 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--data', 'data', '--key', `file:${X}`],
     ['--data', X, '--key', 'env:HOME'],
   ],
+  'serve rekey': [
+    ['--data', 'data', '--key', `file:${X}`],
+    ['--data', X, '--key', 'env:HOME'],
+  ],
   'token issue': [['--private-key', `file:${X}`, '--user', 'a']],
   'registry serve': [[X], ['tiny.iso', '--tls-cert', X, '--tls-key', X]],
 };

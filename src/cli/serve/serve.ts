@@ -48,6 +48,7 @@ type ServeOptions = LimitOptions &
 export function registerServe(program: Command, host: CliHost): void {
   const command = program
     .command('serve')
+    .enablePositionalOptions(false) // `serve rekey` has its options, too
     .description('serve ISOs with values of customers, with the interface of assisted-service')
     .addOption(
       new Option('--listen <address>', 'host and port to listen on; port 0 takes a free one')
