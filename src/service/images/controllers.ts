@@ -104,7 +104,7 @@ export type ControllerVerdict = {
 export const judgeControllers = (urls: OfferedUrls): readonly ControllerVerdict[] =>
   CONTROLLERS.map((controller) => judgeController(controller, urls));
 
-export function judgeController(controller: Controller, urls: OfferedUrls): ControllerVerdict {
+function judgeController(controller: Controller, urls: OfferedUrls): ControllerVerdict {
   const { name, schemes, note } = controller;
   const about = { controller: name, ...(note !== undefined && { note }) };
   if (schemes.length === 0) {

@@ -22,7 +22,7 @@ const MEMORY = 8 << 20;
 const PAGE_BYTES = 4 << 20;
 
 /** Most records of a page. */
-export const PAGE = 1000;
+const PAGE = 1000;
 
 /** Attempts at a record that others change all the time. */
 const ATTEMPTS = 20;
