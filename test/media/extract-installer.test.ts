@@ -125,7 +125,8 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
   });
 
   it('is named as the next step after a build, before the configuration image and its check', () => {
-    expect(steps).toContain('  2. sealift extract installer live.iso --out .\n');
+    const keys = '--signature-keys release-keys.gpg';
+    expect(steps).toContain(`  2. sealift extract installer live.iso --out . ${keys}\n`);
     expect(steps).toContain(
       'sealift config-iso check site/agentconfig.noarch.iso --medium live.iso',
     );
