@@ -14,7 +14,7 @@ const VERSION = '4.21.3';
 /** What a guest reaches the service as. */
 const PUBLIC = 'http://10.0.2.100';
 /** Words that iPXE and the shell have meanings for elsewhere. */
-const ODD = 'a.b="c d" e=f#g h=i&j|k;l m=$n o=%20 p=\\q\\ r=\'s\' {t}';
+const ODD = ['a.b="c d"', 'e=f#g', 'h=i&j|k;l', 'm=$n', 'o=%20', 'p=\\q', "r='s'", '{t}'];
 /** Linux on x86_64 has 2,048 bytes with the zero at their end, and cuts what is more. */
 const LONGEST = 2047;
 /** iPXE gives the kernel its own file name as the first word where the firmware is UEFI. */
@@ -85,7 +85,7 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
   async function createInfraEnv(): Promise<string> {
     const name = 'edge';
     const cluster = await create('clusters/disconnected', { name, openshift_version: VERSION });
-    const values = [ODD, 'first='.padEnd(900, 'x')];
+    const values = [...ODD, 'first='.padEnd(900, 'x')];
     infraEnv = await create('infra-envs', {
       ...{ name, cluster_id: cluster, kernel_arguments: append(values) },
       ...{ ssh_authorized_key: SSH_KEY, pull_secret: JSON.stringify(PULL_SECRET) },
