@@ -4,7 +4,8 @@ import { UsageError, ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ConfigInput } from '../config/load.ts';
 import { LOCK_NAME, readLock, type Lock, readLockSecrets } from '../stages/resolved/record.ts';
-import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/use.ts';
+import { toSavedPlan, type LockUse } from '../stages/resolved/use.ts';
+import { type SavedPlan } from '../stages/resolved/saved-plan.ts';
 import type { CliHost } from './host.ts';
 import { createWaitOption } from './options.ts';
 

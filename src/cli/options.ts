@@ -7,7 +7,7 @@ import { isAreaSize } from '../config/rules.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { WritingClient } from '../registry/index.ts';
 import { CONCURRENCY, DEFAULT_CONCURRENCY } from '../config/build-shape.ts';
-import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
+import { openRegistryAccess, type RegistryAccessOptions } from '../stages/registry-access.ts';
 import { hostPlacesOf, type CliHost } from './host.ts';
 
 /* This file owns the options that several commands share, and how they are read: reuse, seeds, access to registries. */

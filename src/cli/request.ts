@@ -26,7 +26,7 @@ import { type IsoPlace, type IsoReuse } from '../outputs/place.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { listAuthFiles } from '../registry/index.ts';
 import type { LiveIsoRequest } from '../stages/request.ts';
-import { readSavedPlan, type SavedPlan } from '../stages/resolved/use.ts';
+import { readSavedPlan, type SavedPlan } from '../stages/resolved/saved-plan.ts';
 import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
 import { planNetworks } from './networks.ts';

@@ -12,7 +12,8 @@ import type { IsoPlace } from '../outputs/place.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
 import { listConfidential } from '../stages/live-iso.ts';
 import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
-import { type SavedPlan, drawnFor, pinsOf, type LockUse } from '../stages/resolved/use.ts';
+import { drawnFor, pinsOf, type LockUse } from '../stages/resolved/use.ts';
+import { type SavedPlan } from '../stages/resolved/saved-plan.ts';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../stages/tools.ts';
 import { hostPlacesOf, type CliHost } from './host.ts';
 import {

@@ -6,10 +6,12 @@ import type { IsoPart, LayoutDifference } from '../media/compare-layout.ts';
 import { lockPathOf, placeOf, type IsoPlace } from '../outputs/place.ts';
 import type { Space } from './4-lay-out/check-size.ts';
 import { type PourIsoInput, type MadeIso, pourAndSeal, compareIso } from './5-pour/pour.ts';
-import { describeAsked, findUnchanged, rememberFinished } from './resolved/finished.ts';
+import { findUnchanged, rememberFinished } from './resolved/finished.ts';
+import { describeAsked } from './resolved/describe-asked.ts';
 import type { Lock } from './resolved/record.ts';
 import type { TagDigests } from './resolved/tags.ts';
-import { claimLock, holdLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
+import { claimLock, holdLock, writeLock, type LockUse } from './resolved/use.ts';
+import { type SavedPlan } from './resolved/saved-plan.ts';
 import type { BuildTools } from './tools.ts';
 
 /*

@@ -6,6 +6,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { formatValidIgnition } from '../ignition/index.ts';
 import { renderInstallationIgnition } from '../openshift/installation/ignition.ts';
+import { flatten, requireSame } from './resolved/fields.ts';
 import {
   describeServer,
   planLocalMirrors,
@@ -37,17 +38,14 @@ import {
 import type { EmbeddedImages, InstallationIsoRequest } from './request.ts';
 import type { Lock } from './resolved/record.ts';
 import {
-  flatten,
   makeLock,
-  requireSame,
   findPlaces,
   heldBy,
   requireLocked,
   requireLockedInputs,
-  reportMovedTags,
-  digestContents,
-  requirePlanned,
 } from './resolved/use.ts';
+import { reportMovedTags } from './resolved/moved-tags.ts';
+import { digestContents, requirePlanned } from './resolved/saved-plan.ts';
 import type { BuildTools } from './tools.ts';
 
 /*

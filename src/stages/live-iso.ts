@@ -21,15 +21,9 @@ import type { LiveIsoImages } from './payload.ts';
 import { describeLiveIso, type LiveIsoReport } from './report/live-iso.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './request.ts';
 import { nameField } from './resolved/record.ts';
-import {
-  makeLock,
-  findPlaces,
-  requireLocked,
-  requireLockedInputs,
-  settleTags,
-  digestContents,
-  requirePlanned,
-} from './resolved/use.ts';
+import { makeLock, findPlaces, requireLocked, requireLockedInputs } from './resolved/use.ts';
+import { settleTags } from './resolved/moved-tags.ts';
+import { digestContents, requirePlanned } from './resolved/saved-plan.ts';
 import type { BuildTools } from './tools.ts';
 
 /*

@@ -23,7 +23,7 @@ import { checkImagePolicy, type ImagePolicyCheck } from './2-select/check-image-
 import { planMirror } from './2-select/plan-mirror.ts';
 import { selectOperators } from './2-select/select-operators.ts';
 import { mismatch, nameField } from './resolved/record.ts';
-import type { SavedPlan } from './resolved/use.ts';
+import type { SavedPlan } from './resolved/saved-plan.ts';
 import type { BuildTools } from './tools.ts';
 
 /*

@@ -1,27 +1,17 @@
-import { ConfigError } from '../base/errors.ts';
-import { explainRoots, hasRoots, warnOfRoots } from '../keys/index.ts';
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Digest } from '../base/digest.ts';
-import { sweepDirectory } from '../base/disk/aside.ts';
 import { createFileDigests, type FileDigests } from '../base/disk/file-digests.ts';
-import { readInputFile, writeFileAtomic } from '../base/disk/files.ts';
 import type { LeaseOptions } from '../base/disk/lease.ts';
-import { readOwnFile } from '../base/disk/open-file.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
-import { kindOfHost } from '../base/http/address.ts';
-import { reportRequests } from '../base/http/report-requests.ts';
-import { createHttp, type Http } from '../base/http/http.ts';
-import { readRootsOf, ROOTS_RULES, ROOTS_VARIABLES, type TlsOptions } from '../base/http/tls.ts';
+import { type Http } from '../base/http/http.ts';
+import { type TlsOptions } from '../base/http/tls.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { readProgramDigest } from '../base/program.ts';
-import { createRetries } from '../base/retry.ts';
 import { parseS3Address } from '../base/s3/object.ts';
 import { createS3, type S3 } from '../base/s3/s3.ts';
 import type { BlobSource } from '../base/store/blob-source.ts';
 import { createBlobCache, type BlobCache } from '../base/store/blob-cache.ts';
 import { createSharedCache, type SharedCache } from '../base/store/shared-cache.ts';
-import type { ApplianceConfig } from '../config/appliance-config.ts';
 import {
   createEngine,
   createStageStore,
@@ -47,129 +37,17 @@ import {
   type Output,
 } from '../outputs/place.ts';
 import type { ExtentOpener } from '../pour/index.ts';
-import {
-  createRegistryClient,
-  credentialsFromFiles,
-  credentialsFromPullSecret,
-  listUnusableEntries,
-  loadRegistriesConf,
-  type RegistriesConfPlaces,
-  type RegistryClient,
-  type WritingClient,
-} from '../registry/index.ts';
+import { type RegistryClient } from '../registry/index.ts';
 import { createExtentOpener, type ExtentSources } from './5-pour/open-extents.ts';
-import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/record.ts';
+import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/drawn.ts';
 import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';
+import { type RegistryAccessOptions, openRegistryAccess } from './registry-access.ts';
+import { readSealKey, sweepWorkDir } from './work-directory.ts';
 
 /*
  * The tools of a build: access to registries, the work directory, the cache, seeds and the engine.
  * This file opens them from the settings of a run and closes them after it.
  */
-
-export type RegistryAccessOptions = RegistriesConfPlaces & {
-  /** Without a pull secret, only credential files of the environment are used. */
-  readonly config: {
-    readonly pullSecret?: NonNullable<ApplianceConfig['pullSecret']>;
-    readonly build: Pick<
-      ApplianceConfig['build'],
-      'caBundle' | 'registriesConf' | 'insecureRegistries' | 'retryFor'
-    >;
-  };
-  readonly emit: EventListener;
-};
-
-/** Access to registries that a configuration and the environment describe. */
-export type RegistryAccess = {
-  readonly client: WritingClient;
-  readonly http: Http;
-  /** PEM. */
-  readonly caBundle: string | undefined;
-  readonly registriesConf: Awaited<ReturnType<typeof loadRegistriesConf>>;
-};
-
-/**
- * Opens the access to registries.
- * @throws ConfigError for files that the configuration names
- */
-export async function openRegistryAccess(options: RegistryAccessOptions): Promise<RegistryAccess> {
-  const { config, env, emit } = options;
-  const { build, pullSecret } = config;
-  const { retryFor, insecureRegistries } = build;
-  const retries = createRetries(withoutUndefined({ onEvent: emit, retryFor }));
-  const http = reportRequests(createHttp({ env, retries }), emit);
-  const caBundle = build.caBundle === undefined ? undefined : readRoots(build.caBundle, emit);
-  const registriesConf = await loadRegistriesConf(build.registriesConf, options);
-  judgeRootsOf(env, emit);
-  warnOfPullSecret(options);
-  warnOfInsecure(options);
-  const client = createRegistryClient({
-    http,
-    registriesConf,
-    explainRoots,
-    ...withoutUndefined({ caBundle }),
-    credentials: [
-      ...(pullSecret ? [credentialsFromPullSecret(pullSecret.reveal(), 'pullSecret')] : []),
-      credentialsFromFiles(env),
-    ],
-    insecureRegistries,
-  });
-  return { client, http, caBundle, registriesConf };
-}
-
-function readRoots(path: string, emit: RegistryAccessOptions['emit']): string {
-  const bytes = readInputFile(path, ROOTS_RULES);
-  const why = explainRoots(bytes);
-  if (why !== undefined) throw malformedRoots(path, why);
-  for (const doubt of warnOfRoots(bytes)) emit({ type: 'warning', message: `${path}: ${doubt}` });
-  return bytes.toString('latin1');
-}
-
-const malformedRoots = (path: string, why: string): ConfigError =>
-  new ConfigError('ca-bundle.malformed', `${path}: ${why}`, {
-    hint: 'name a file with certificates in PEM',
-  });
-
-/**
- * Judges the roots that the environment names. Files of systems have blocks that OpenSSL skips, so only a
- * file without any root is refused.
- */
-function judgeRootsOf(env: NodeJS.ProcessEnv, emit: RegistryAccessOptions['emit']): void {
-  for (const name of ROOTS_VARIABLES) {
-    const named = readRootsOf(env, name);
-    const why = named && explainRoots(named.bytes);
-    if (!named || why === undefined) continue;
-    const { path, bytes } = named;
-    if (!hasRoots(bytes)) throw malformedRoots(`${name} names ${path}`, why);
-    emit({
-      type: 'warning',
-      message: `${name} names ${path}: ${why}: what follows is not trusted`,
-    });
-  }
-}
-
-/**
- * Warns about unusable entries of the pull secret. The build does not stop for an entry that may
- * never be needed.
- */
-function warnOfPullSecret({ config, emit }: RegistryAccessOptions): void {
-  for (const { key, reason } of listUnusableEntries(config.pullSecret?.reveal() ?? '')) {
-    emit({ type: 'warning', message: `pullSecret entry ${key} cannot be used: ${reason}` });
-  }
-}
-
-/** Warns about insecure registries, except loopback, whose traffic never leaves this machine. */
-function warnOfInsecure({ config, emit }: RegistryAccessOptions): void {
-  for (const host of config.build.insecureRegistries) {
-    const { hostname } = URL.canParse(`https://${host}`)
-      ? new URL(`https://${host}`)
-      : { hostname: host };
-    if (kindOfHost(hostname) === 'loopback') continue;
-    const message =
-      `TLS of ${host} is not verified: passwords may be sent without encryption, ` +
-      'or to another server that answers in its place';
-    emit({ type: 'warning', message });
-  }
-}
 
 /** Tools that every recipe works with; made from the few settings that concern it. */
 export type BuildTools = {
@@ -417,35 +295,3 @@ const plantSeeds = (client: RegistryClient, { before }: LazyReusable): RegistryC
     return [...before(remote), ...remote];
   },
 });
-
-/**
- * Reads the key for fingerprints. Values that were drawn elsewhere are recognized by the key that
- * they were drawn under.
- */
-async function readSealKey(workDir: string, drawn?: DrawnSource): Promise<Uint8Array> {
-  const secrets = drawn?.secrets;
-  if (secrets) return Buffer.from(secrets.key, 'base64');
-  const path = join(workDir, 'seal.key');
-  const known = await readOwnFile(path);
-  if (known?.length === 32) return known;
-  const key = randomBytes(32);
-  await writeFileAtomic(path, key, 0o600);
-  return key;
-}
-
-/**
- * Directories in which a build makes the files that it keeps, below its work directory. Blobs have
- * their own partial files.
- */
-const SWEPT = [
-  'stages',
-  'stages/drawn',
-  'cache/base',
-  'cache/catalogs',
-  'cache/digests',
-  'cache/installer',
-];
-
-async function sweepWorkDir(workDir: string): Promise<void> {
-  for (const name of SWEPT) await sweepDirectory(join(workDir, name));
-}

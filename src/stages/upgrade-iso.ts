@@ -29,10 +29,9 @@ import {
   heldBy,
   requireLocked,
   requireLockedInputs,
-  settleTags,
-  digestContents,
-  requirePlanned,
 } from './resolved/use.ts';
+import { settleTags } from './resolved/moved-tags.ts';
+import { digestContents, requirePlanned } from './resolved/saved-plan.ts';
 import type { BuildTools } from './tools.ts';
 
 /*

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { explainRoots, hasRoots, readTrustBundle, warnOfBundle } from '../../src/keys/index.ts';
-import { openRegistryAccess } from '../../src/stages/tools.ts';
+import { openRegistryAccess } from '../../src/stages/registry-access.ts';
 import { checkConfig } from '../../src/config/load.ts';
 import { inputOf } from '../support/config-input.ts';
 import { requireTool } from '../support/tools.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readLiveIsoRequest } from '../../src/cli/request.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import type { BuildTools } from '../../src/stages/tools.ts';
-import { describeAsked } from '../../src/stages/resolved/finished.ts';
+import { describeAsked } from '../../src/stages/resolved/describe-asked.ts';
 import { fakeDigest } from '../support/sparse-medium.ts';
 
 const tools = {

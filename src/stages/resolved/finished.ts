@@ -1,8 +1,5 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, dirname } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
-import { isUnreadable } from '../../base/disk/disk-errors.ts';
-import { readStamp } from '../../base/disk/file-digests.ts';
 import {
   readFileIfPresent,
   writeFileAtomic,
@@ -12,13 +9,8 @@ import {
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/tls.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { formatReadableJson, type Json, formatCanonicalJson } from '../../base/text/json.ts';
-import {
-  fingerprintOf,
-  type Stage,
-  type StageContext,
-  type StageValue,
-} from '../../engine/index.ts';
+import { formatReadableJson, type Json } from '../../base/text/json.ts';
+import { type Stage, type StageContext } from '../../engine/index.ts';
 import { fetchStreamIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
@@ -30,15 +22,14 @@ import {
   resolveUpgradePath,
 } from '../../openshift/release/upgrade-path.ts';
 import { recallFinished, type IsoRecords } from '../../outputs/file.ts';
-import { namesBeside, type IsoPlace } from '../../outputs/place.ts';
+import { namesBeside } from '../../outputs/place.ts';
 import { parseReference, type RegistryClient } from '../../registry/index.ts';
 import { decodeJson, ifFaultless } from '../../shape/decode.ts';
 import { DIGEST, mapping, oneOf, optional, record, type TypeOf } from '../../shape/shape.ts';
 import { describeUntouched, type MadeIso } from '../5-pour/pour.ts';
 import type { BuildTools } from '../tools.ts';
-import { secretsPathOf } from './record.ts';
 import type { TagDigests } from './tags.ts';
-import type { LockUse } from './use.ts';
+import { type Request, digestWithLock } from './describe-asked.ts';
 
 /* The record of a finished ISO, by which the next build finds that there is no work to do. */
 
@@ -187,97 +178,6 @@ async function askNoted(
   }
   if (streamUrl === undefined || noteOfStream(streamUrl) !== name) return undefined;
   return (await fetchStreamIso(streamUrl, arch, access)).sha256;
-}
-
-type Request = IsoPlace & {
-  readonly lock?: LockUse;
-  readonly saved?: unknown;
-  readonly graphUrl?: string;
-  /** Address of the CoreOS stream that names the live ISO. */
-  readonly streamUrl?: string;
-  readonly elsewhere?: readonly string[];
-};
-
-/**
- * Computes a digest of the inputs that an ISO is requested with: the request, the files that it
- * names, and the program. Taken before anything is read, so that a file that changes during the
- * build makes the next one look again. Undefined if an input can be read only once.
- */
-export async function describeAsked(
-  request: Request,
-  { program, sealKey, registriesConf }: BuildTools,
-): Promise<Digest | undefined> {
-  const { inputs, reuses, elsewhere = [] } = request;
-  const values = Object.fromEntries(
-    Object.entries(request).filter(([name]) => !LEFT_OUT.has(name)),
-  ) as Record<string, StageValue>;
-  const unread = new Set([...(reuses?.seeds ?? []), ...elsewhere]);
-  const paths = inputs.filter((path) => !unread.has(path));
-  const files = await Promise.all(paths.map(describeFile));
-  if (files.includes(undefined)) return undefined;
-  const keepsPlaces = reuses?.keepsPlaces ?? false;
-  const all = { values, paths, files: files as Json[], keepsPlaces, registriesConf };
-  return fingerprintOf({ stage: 'find unchanged ISO', inputs: all, program, sealKey });
-}
-
-/** Fields of the request that are described by their files, or do not matter. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['inputs', 'force', 'checksum', 'lock', 'reuses']);
-
-/**
- * Bytes up to which a file is compared by content: a checkout of a repository gives all files new
- * times.
- */
-const SMALL = 1 << 20;
-
-async function describeFile(path: string): Promise<Json | undefined> {
-  try {
-    const found = await stat(path);
-    if (found.isDirectory()) return await describeFolder(path);
-    if (!found.isFile()) return undefined;
-    return found.size <= SMALL ? digestOf(await readFile(path)) : await describeStamp(path);
-  } catch (error) {
-    // A file that cannot be read is refused later, or not needed.
-    if (isUnreadable(error)) return 'absent';
-    throw error;
-  }
-}
-
-/**
- * Describes a folder. A mirror has tens of thousands of files, which are compared by their inodes.
- * Undefined if a link leads to another folder, which may change unseen.
- */
-async function describeFolder(folder: string): Promise<Json | undefined> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const paths = entries.filter((entry) => !entry.isDirectory());
-  const described = await Promise.all(
-    paths.map(async (entry) => {
-      const path = join(entry.parentPath, entry.name);
-      if (entry.isSymbolicLink() && (await leadsToFolder(path))) return undefined;
-      return [path.slice(folder.length), await describeStamp(path)] as const;
-    }),
-  );
-  const known = described.filter((each) => each !== undefined);
-  return known.length === described.length ? Object.fromEntries(known) : undefined;
-}
-
-async function leadsToFolder(link: string): Promise<boolean> {
-  try {
-    return (await stat(link)).isDirectory();
-  } catch (error) {
-    if (isUnreadable(error)) return false;
-    throw error;
-  }
-}
-
-const describeStamp = async (path: string): Promise<Json> => (await readStamp(path)) ?? 'absent';
-
-/** Adds the lock to the digest, as it is after a build, which writes it. */
-async function digestWithLock(asked: Digest, { lock }: Request): Promise<Digest> {
-  const paths = lock ? [lock.path, secretsPathOf(lock.path)] : [];
-  const files = await Promise.all(paths.map(readFileIfPresent));
-  return digestOf(
-    formatCanonicalJson([asked, ...files.map((bytes) => (bytes ? digestOf(bytes) : null))]),
-  );
 }
 
 type Asked = { readonly asked: Digest | undefined; readonly request: Request };

@@ -1,10 +1,9 @@
-import { isDigest, type Digest, digestOf } from '../../base/digest.ts';
+import { isDigest } from '../../base/digest.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
-import { formatReadableJson, type Json, formatCanonicalJson } from '../../base/text/json.ts';
-import type { StageEntry, StageStore } from '../../engine/index.ts';
+import { formatReadableJson, type Json } from '../../base/text/json.ts';
 import type { Places } from '../../iso/index.ts';
 import { decode, requireDecoded } from '../../shape/decode.ts';
 import {
@@ -25,7 +24,7 @@ import {
 } from '../../shape/shape.ts';
 import { describeFinding } from '../../shape/words.ts';
 
-/* The format of the lock and of its secrets, and the ledger of values drawn at random. */
+/* Owns the format of the lock and of its secrets. */
 
 export const LOCK_NAME = 'sealift.lock.json';
 
@@ -260,71 +259,3 @@ export const mismatch = (
     ...values,
     hint: 'restore the earlier value, or update the lock with "sealift lock"',
   });
-
-/** Values drawn at random in this run, or for it before; by stage. */
-export type DrawnLedger = {
-  readonly store: StageStore;
-  readonly list: () => Readonly<Record<string, Drawn>>;
-};
-
-export type DrawnSource = {
-  /**
-   * Secrets that were drawn for the lock; they take precedence over the values in this work
-   * directory.
-   */
-  readonly secrets?: LockSecrets;
-  /** Present in a build that draws nothing: the digests of the values that it may use. */
-  readonly locked?: Lock['drawn'];
-};
-
-export const digestOfDrawn = (value: Json): Digest => digestOf(formatCanonicalJson(value));
-
-/** Creates a store that records drawn values, and takes the values that were drawn for the lock. */
-export function createDrawnLedger(store: StageStore, source: DrawnSource = {}): DrawnLedger {
-  const seen = new Map<string, Drawn>();
-  const { secrets, locked } = source;
-  return {
-    list: () => Object.fromEntries([...seen].sort(([a], [b]) => (a < b ? -1 : 1))),
-    store: {
-      ...store,
-      async readDrawn(entry) {
-        const { stage, fingerprint } = entry;
-        const held = secrets?.drawn[stage];
-        const isHeld = held?.fingerprint === fingerprint;
-        const known = isHeld ? { result: held.value } : await store.readDrawn(entry);
-        if (locked) requireLockedDrawn(entry, known?.result, { ...source, locked });
-        if (known) seen.set(stage, { fingerprint, value: known.result });
-        return known;
-      },
-      async writeDrawn(entry, result) {
-        const stored = await store.writeDrawn(entry, result);
-        seen.set(entry.stage, { fingerprint: entry.fingerprint, value: stored });
-        return stored;
-      },
-    },
-  };
-}
-
-function requireLockedDrawn(
-  { stage, fingerprint }: StageEntry,
-  value: Json | undefined,
-  { secrets, locked }: DrawnSource & { readonly locked: Lock['drawn'] },
-): void {
-  const field = nameField('drawn', stage);
-  const expected = locked[stage];
-  if (expected === undefined) throw mismatch(field, { expected: 'none', found: 'needed' });
-  if (value !== undefined && digestOfDrawn(value) === expected) return;
-  const held = secrets?.drawn[stage];
-  if (held && held.fingerprint !== fingerprint) {
-    throw mismatch(field, {
-      expected: 'the inputs that it was drawn for',
-      found: 'other inputs',
-    });
-  }
-  if (held) throw mismatch(field, { expected, found: digestOfDrawn(held.value) });
-  throw new ConfigError('lock.secrets-missing', `${field} is in no sealift.lock.secrets`, {
-    expected,
-    found: 'none',
-    hint: 'put the sealift.lock.secrets that was written with the lock beside it',
-  });
-}

@@ -1,33 +1,23 @@
-import { join } from 'node:path';
-import { digestOf, type Digest, hexOf } from '../../base/digest.ts';
+import { digestOf, type Digest } from '../../base/digest.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
-import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import type { FileInput } from '../../base/disk/file-digests.ts';
-import { readInputFile, writeFileAtomic, readFileIfPresent } from '../../base/disk/files.ts';
+import { writeFileAtomic } from '../../base/disk/files.ts';
 import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
-import { ConfigError, SealiftError } from '../../base/errors.ts';
+import { SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { formatCanonicalJson, type Json, formatReadableJson } from '../../base/text/json.ts';
-import type { ApplianceConfig } from '../../config/appliance-config.ts';
-import type { EventListener } from '../../engine/index.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import type { Layout, Places } from '../../iso/index.ts';
 import { placesOf } from '../../media/media-index.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
-import { describeRelease, type Release, digestOfRelease } from '../../openshift/release/release.ts';
-import { type UpgradePath, noteOfRelease } from '../../openshift/release/upgrade-path.ts';
+import { describeRelease, type Release } from '../../openshift/release/release.ts';
+import { type UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { IsoPlace } from '../../outputs/place.ts';
 import { formatReference } from '../../registry/index.ts';
-import { decodeJson, ifFaultless, requireDecoded } from '../../shape/decode.ts';
-import { DIGEST, mapping, oneOf, optional, record, TEXT, type TypeOf } from '../../shape/shape.ts';
-import { describeFinding } from '../../shape/words.ts';
 import type { BuildTools } from '../tools.ts';
 import {
-  digestOfDrawn,
   type Lock,
-  mismatch,
   nameField,
-  type DrawnSource,
   formatLock,
   readLock,
   formatLockSecrets,
@@ -35,107 +25,12 @@ import {
   secretsPathOf,
   type LockSecrets,
 } from './record.ts';
+import { flatten, listFields, requireSame } from './fields.ts';
+import { digestOfDrawn, type DrawnSource } from './drawn.ts';
 import type { TagDigests, Pinned } from './tags.ts';
+import type { SavedPlan } from './saved-plan.ts';
 
-/*
- * The use of locks and saved plans in a run: they are claimed, compared with what the build finds,
- * and written. Tags that moved are reported here, too.
- */
-
-const KEPT = { others: 'kept' } as const;
-
-const describePlan = (product: string) =>
-  record(
-    {
-      product: oneOf(product),
-      release: optional(record({ version: TEXT, reference: TEXT }, KEPT)),
-      /** The registry server, by digest. */
-      registryImage: optional(TEXT),
-      /** Absent on media that do not boot. */
-      base: optional(record({ digest: TEXT }, KEPT)),
-      tags: mapping(DIGEST),
-      /** Digest of every image with its place, every catalog, and the base ISO. */
-      contents: TEXT,
-    },
-    KEPT,
-  );
-
-/** The part of a plan, or of a build's report, that another build takes exactly. */
-export type SavedPlan = Omit<TypeOf<ReturnType<typeof describePlan>>, 'product'> & {
-  /** True if it is from a lock. */
-  readonly isLock?: boolean;
-};
-
-/** A digest of all that is carried, by digest. */
-export const digestContents = (carried: {
-  readonly plan: MirrorPlan;
-  readonly catalogs: readonly SelectedCatalog[];
-  readonly base?: { readonly digest: Digest };
-}): Digest => {
-  const { images, registryImage } = carried.plan;
-  const all = registryImage ? [...images, registryImage] : images;
-  return digestOf(
-    formatCanonicalJson({
-      ...(carried.base && { base: carried.base.digest }),
-      images: all.map(({ source, destination, manifests }) => ({ source, destination, manifests })),
-      catalogs: carried.catalogs.map(({ name, digest, bundles }) => ({ name, digest, bundles })),
-    }),
-  );
-};
-
-/**
- * Reads a saved plan.
- * @param path of the output of `sealift plan -o json`, or of the report next to an ISO
- * @throws ConfigError `plan.unreadable`, `plan.too-large`, `plan.malformed`
- */
-export function readSavedPlan(path: string, product: string): SavedPlan {
-  return requireDecoded(decodeJson(describePlan(product), readPlanText(path)), ([first]) => {
-    const message = `"${path}" is not a plan of the product ${product}: ${describeFinding(first)}`;
-    const hint =
-      'name the file that "sealift plan -o json" was saved to, or the report next to an ISO';
-    return new ConfigError('plan.malformed', message, { hint });
-  });
-}
-
-function readPlanText(path: string): Uint8Array {
-  try {
-    return readInputFile(path, { domain: 'plan' });
-  } catch (cause) {
-    if (!isUnreadable(cause)) throw cause;
-    throw new ConfigError('plan.unreadable', `plan "${path}" cannot be read`, {
-      cause,
-      hint: 'name the file that "sealift plan -o json" was saved to',
-    });
-  }
-}
-
-/**
- * Makes sure that everything that is poured is in the plan.
- *
- * @throws ConfigError `plan.differs`
- */
-export function requirePlanned(
-  { base, contents }: SavedPlan,
-  found: { readonly base?: { readonly digest: string }; readonly contents: string },
-): void {
-  if (contents === found.contents) return;
-  if (base?.digest !== found.base?.digest) {
-    throw new ConfigError('plan.differs', 'the base ISO is not the planned one', {
-      expected: base?.digest ?? 'none',
-      found: found.base?.digest ?? 'none',
-      hint: 'restore the base ISO, or plan again',
-    });
-  }
-  throw new ConfigError(
-    'plan.differs',
-    'configuration and options ask for images that differ from the plan',
-    {
-      expected: contents,
-      found: found.contents,
-      hint: 'give the configuration and options (such as --from) of the plan, or plan again',
-    },
-  );
-}
+/* Owns the use of locks in a run: they are claimed, compared with what the build finds, and written. */
 
 /** Results that a product resolved, as far as it has them. */
 export type LockedContents = {
@@ -190,49 +85,6 @@ function describeSignature({
   if (signature?.status !== 'verified') return [];
   const { key, messages } = signature;
   return [[version, { key, digest: digestOf(formatCanonicalJson(messages)) }]];
-}
-
-/**
- * Requires the value of the lock.
- * @throws ConfigError `lock.mismatch`
- */
-export function requireSame(field: string, expected: string, found: string): void {
-  if (expected !== found) throw mismatch(field, { expected, found });
-}
-
-/**
- * Lists the fields that must fit; earlier fields explain differences in later ones. Tags are
- * checked by the lock itself.
- */
-function listFields(lock: Lock): readonly (readonly [string, string])[] {
-  const { product, release, path, seed, signatures, base, installer, registryImage } = lock;
-  const { catalogs, images, drawn, contents } = lock;
-  const fields = {
-    product,
-    release,
-    path,
-    seed,
-    signatures,
-    base,
-    installer,
-    registryImage,
-    catalogs,
-    images: Object.fromEntries(images.map((image) => [image, image])),
-    drawn,
-    contents,
-  };
-  return Object.entries(fields).flatMap(([name, value]) => flatten(value, name));
-}
-
-/** Flattens a value into its texts, each by the name of its place. */
-export function flatten(
-  value: Json | undefined,
-  path: string,
-): readonly (readonly [string, string])[] {
-  if (value === undefined) return [];
-  if (typeof value === 'string') return [[path, value]];
-  const members = Object.entries((value ?? {}) as Readonly<Record<string, Json | undefined>>);
-  return members.flatMap(([name, member]) => flatten(member, nameField(path, name)));
 }
 
 /** The lock of a run. */
@@ -413,59 +265,4 @@ export async function writeLock(
   };
   await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
   await writeFileAtomic(path, formatLock(lock), 0o644);
-}
-
-/**
- * Collects the digests that tags named, including the release of the update graph; warns about
- * tags that moved.
- */
-export async function settleTags(
-  request: {
-    readonly config: Pick<ApplianceConfig, 'ocpRelease'>;
-    readonly configuration: string;
-    readonly saved?: SavedPlan;
-  },
-  { tags, workDir, emit }: BuildTools,
-  release: Promise<Release>,
-): Promise<TagDigests> {
-  const { config, ...place } = request;
-  const { url = '', version, channel } = config.ocpRelease;
-  if (url === '') tags.note(noteOfRelease(version, channel), digestOfRelease(await release));
-  await reportMovedTags(tags.list(), { ...place, workDir, emit });
-  return tags.list();
-}
-
-const NOTED_TAGS = record({ tags: mapping(TEXT) }, { others: 'left-out' });
-
-/**
- * Warns about tags that name another image than when this configuration was last planned or built
- * in this work directory, and stores what they name now. A build of a saved plan takes the digests
- * of the plan: tags are not asked for, so nothing is reported and nothing stored.
- */
-export async function reportMovedTags(
-  tags: TagDigests,
-  {
-    workDir,
-    configuration,
-    saved,
-    emit,
-  }: {
-    readonly workDir: string;
-    readonly configuration: string;
-    readonly saved?: SavedPlan | undefined;
-    readonly emit: EventListener;
-  },
-): Promise<void> {
-  if (saved) return;
-  const name = hexOf(digestOf(configuration)).slice(0, 32);
-  const path = join(workDir, 'tags', `${name}.json`);
-  const bytes = await readFileIfPresent(path);
-  const before = (bytes && ifFaultless(decodeJson(NOTED_TAGS, bytes)))?.tags ?? {};
-  for (const [tag, digest] of Object.entries(tags)) {
-    const earlier = before[tag];
-    if (earlier === undefined || earlier === digest) continue;
-    const message = `${tag} has moved since the last plan or build: it was ${earlier} and is ${digest}`;
-    emit({ type: 'warning', message });
-  }
-  await writeFileAtomic(path, formatReadableJson({ configuration, tags }));
 }
