@@ -8,7 +8,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { createRetries } from '../base/retry.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { EventListener } from '../engine/index.ts';
-import { explainRoots, warnOfRoots, hasRoots } from '../keys/bundle.ts';
+import { explainRoots, warnOfRoots, hasRoots } from '../keys/index.ts';
 import { type WritingClient, createRegistryClient } from '../registry/index.ts';
 import {
   type RegistriesConfPlaces,
