@@ -8,6 +8,7 @@ import { addFigures, type Figures } from './figures.ts';
 import { readMemory } from './process-tree.ts';
 import { runSealift, SEALIFT, shell, startSource } from './run.ts';
 import { benchBulk, benchLatency, benchRanges, benchStalled, type Pair } from './serve-load.ts';
+import { ONE_ADDRESS_LIMITS } from '../test/support/serve-limits.ts';
 
 const MIB = 1024 ** 2;
 const RELEASES = 10;
@@ -111,7 +112,7 @@ async function startServer(folder: string): Promise<Server> {
   const args = ['serve', '--listen', '127.0.0.1:0', '--data', 'data', '--store', 'isos'];
   const child = spawn(
     process.execPath,
-    [SEALIFT, ...args, '--key', 'env:SERVE_KEY', '--log-format', 'json'],
+    [SEALIFT, ...args, ...ONE_ADDRESS_LIMITS, '--key', 'env:SERVE_KEY', '--log-format', 'json'],
     {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],

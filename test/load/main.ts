@@ -16,6 +16,7 @@ import { makeReleases, type Variant } from './releases.ts';
 import { openFleet, type Fleet } from './fleet.ts';
 import { createReport } from './report.ts';
 import { CACHE_MIB, openStore, type Store } from './store.ts';
+import { ONE_ADDRESS_LIMITS } from '../support/serve-limits.ts';
 import { createTenants, type Tenants } from './tenants.ts';
 
 /*
@@ -42,8 +43,6 @@ const { values } = parseArgs({
 });
 
 const MOST_MIB = 250;
-/** All customers have one address here. */
-const LIMITS = ['--limit-calls', '100000', '--limit-address', '2048', '--limit-tenant', '2048'];
 /** Behind the last second of load: what goes on ends, and is read to its end. */
 const END_MS = 240_000;
 
@@ -142,7 +141,7 @@ async function prepare() {
     : { args: [], all: [{ name: 'everybody' }], refused: [] };
   const postgres = isPostgres ? await startPostgres() : undefined;
   const tls = certificates ? ['--tls-cert', 'tls.crt', '--tls-key', 'tls.key'] : [];
-  const args = [...store.args, ...tenants.args, ...tls, ...LIMITS];
+  const args = [...store.args, ...tenants.args, ...tls, ...ONE_ADDRESS_LIMITS];
   const fleet = await openFleet({ directory, args, report, postgres, certificates });
   const front = await startFront(fleet.listServing, certificates);
   return { releases, store, certificates, tenants, postgres, fleet, front };

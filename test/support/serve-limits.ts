@@ -1,0 +1,6 @@
+/** Options of `serve` for clients that all have the address of this machine. */
+export const ONE_ADDRESS_LIMITS = [
+  ...['--limit-calls', '100000'],
+  ...['--limit-address', '2048'],
+  ...['--limit-tenant', '2048'],
+];
