@@ -46,6 +46,9 @@ const onlyIn = (name, packages, files) => ({
   to: { path: `node_modules/${packages}` },
 });
 
+/** Files that import undici, and that are loaded by the first request. */
+const CONNECTING = 'dispatchers|tunnels|forward';
+
 export default {
   forbidden: [
     {
@@ -72,7 +75,19 @@ export default {
       to: { dependencyTypes: ['npm-dev'], pathNot: 'node_modules/@types/' },
     },
     onlyIn('processes', 'execa', 'base/process\\.ts'),
-    onlyIn('http', 'undici', 'base/http/(http|proxy|forward)\\.ts'),
+    onlyIn('http', 'undici', `base/http/(http|${CONNECTING})\\.ts`),
+    {
+      name: 'start-quickly',
+      comment:
+        'undici and execa take as long to load as a short command does: they are imported when they are needed.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: `^src/base/http/(${CONNECTING})\\.ts$` },
+      to: {
+        path: `node_modules/(undici|execa)/|^src/base/http/(${CONNECTING})\\.ts$`,
+        dynamic: false,
+        dependencyTypesNot: ['type-only'],
+      },
+    },
     onlyIn('schema', 'ajv/', 'service/openapi\\.ts'),
     onlyIn('patterns', 're2js', 'base/text/go-pattern\\.ts'),
   ],

@@ -8,6 +8,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { createRedaction } from '../src/base/text/redact.ts';
 import { digestOf } from '../src/base/digest.ts';
 import { createKeySource, type KeySource } from '../src/sites/identity/keys.ts';
 import { buildConfigIsos } from '../src/stages/config-isos.ts';
@@ -44,6 +45,7 @@ const report = await buildConfigIsos(
     rotate: false,
     jobs: availableParallelism(),
     epoch: Math.floor(Date.now() / 1000),
+    redaction: createRedaction(),
   },
   {
     keys,

@@ -7,7 +7,7 @@ import { bundle } from '../scripts/bundle.ts';
 import type { RequestCounts } from './count-requests.ts';
 import type { PublishedOperators, Served, SourceShape } from './source-shape.ts';
 
-export const SEALIFT = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+export const SEALIFT = fileURLToPath(new URL('../dist/cli/start.cjs', import.meta.url));
 const MEASURE = new URL('./measure.mjs', import.meta.url).href;
 
 /** What the kernel counted for one process. */

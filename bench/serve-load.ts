@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { addFigures, median, type Figures } from './figures.ts';
-import { readCpu, readMemory } from './process-tree.ts';
+import { readCpu, readMemory } from '../test/support/process-tree.ts';
 import type { RangeClients, Taken } from './range-clients.ts';
 import { bundleBench, run, shell } from './run.ts';
 

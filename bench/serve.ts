@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { prepare, type Site } from './build.ts';
 import { addFigures, type Figures } from './figures.ts';
-import { readMemory } from './process-tree.ts';
+import { readMemory } from '../test/support/process-tree.ts';
 import { runSealift, SEALIFT, shell, startSource } from './run.ts';
 import { benchBulk, benchLatency, benchRanges, benchStalled, type Pair } from './serve-load.ts';
 import { ONE_ADDRESS_LIMITS } from '../test/support/serve-limits.ts';

@@ -28,6 +28,8 @@ export type KeyOptions = {
   readonly revocationHash?: Hash;
   /** Of its signature over itself. */
   readonly hash?: Hash;
+  /** Seconds since 1970 of its signature over itself; its creation where absent. */
+  readonly stated?: number;
 };
 
 export type MessageOptions = {
@@ -38,6 +40,8 @@ export type MessageOptions = {
   /** Seconds from its creation on. */
   readonly validFor?: number;
   readonly isCompressed?: boolean;
+  /** Kind of an empty subpacket that is marked as critical, in version 4 (RFC 4880 5.2.3.1). */
+  readonly critical?: number;
 };
 
 /** A throw-away key, and what it signs. */
@@ -118,7 +122,7 @@ export function createSigner(options: KeyOptions = {}): Signer {
           type: 0x13,
           hash: ownHash,
           subpackets: [
-            time(2, created),
+            time(2, options.stated ?? created),
             subpacket(27, Buffer.from([options.flags ?? 0x03])),
             ...(options.validFor === undefined ? [] : [time(9, options.validFor)]),
           ],
@@ -126,7 +130,7 @@ export function createSigner(options: KeyOptions = {}): Signer {
       ),
     ]),
     sign(content, { version = 4, hash = 'sha256', isCompressed = true, ...times } = {}) {
-      const { created: at = created + 60, validFor } = times;
+      const { created: at = created + 60, validFor, critical } = times;
       const trailer = Buffer.concat([Buffer.from([0]), number(at, 4)]);
       const algorithms = Buffer.from([1, HASH_IDS[hash]]);
       const signature =
@@ -143,6 +147,7 @@ export function createSigner(options: KeyOptions = {}): Signer {
                 time(2, at),
                 ownFingerprint,
                 ...(validFor === undefined ? [] : [time(3, validFor)]),
+                ...(critical === undefined ? [] : [subpacket(0x80 | critical, Buffer.of())]),
               ],
             });
       const onePass = Buffer.from([3, 0, HASH_IDS[hash], 1, ...keyId, 1]);

@@ -1,3 +1,3 @@
-import { buildProgram } from './bundle.ts';
+import { buildProgram } from './build-program.ts';
 
 await buildProgram();

@@ -1,8 +1,7 @@
-import { chmod, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, transform, type BuildOptions, type Plugin } from 'esbuild';
-import { digestProgram } from '../src/base/program.ts';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -12,6 +11,9 @@ const WORKERS = [
   'src/pour/hash-worker.mjs',
   'src/sites/identity/crypto-worker.mjs',
 ];
+
+/** Processes start from files of their own, too: the memory of each has what it needs. */
+const PROCESSES = ['src/service/workers/range-worker.ts'];
 
 /** What few commands need is a file of its own too: to read it takes as long as all else together. */
 const LAZY = ['src/base/s3/sdk.ts'];
@@ -26,32 +28,29 @@ const besideProgram: Plugin = {
   },
 };
 
-/** Packages in CommonJS ask for modules of Node while they run. */
-const REQUIRE = `import { createRequire } from 'node:module';
-const require = createRequire(import.meta.url);`;
-
-/** The last step of the build: what the built program answers when it is asked which program it is. */
-export async function buildProgram(): Promise<void> {
-  const dist = join(ROOT, 'dist');
-  const { packages } = await bundle('src/cli/main.ts', join(dist, 'cli'));
-  await writeStart(join(dist, 'cli/start.cjs'));
-  await replaceFile(join(dist, 'third-party-licenses.txt'), await joinLicenses(packages));
-  const digest = await digestProgram(ROOT, dist);
-  await replaceFile(join(dist, 'program-digest.json'), `${JSON.stringify({ digest })}\n`);
-}
-
-/** The command: a file that any Node since 12 can read, and which then loads the program or says why not. */
-async function writeStart(path: string): Promise<void> {
-  const source = await readFile(join(ROOT, 'src/cli/start.cts'), 'utf8');
-  const { code } = await transform(source, {
-    loader: 'ts',
-    platform: 'node',
-    target: 'node12.22',
+/** Packages in CommonJS ask for modules of Node while they run, and modules for their own address. */
+const FORMATS = {
+  esm: {
+    format: 'esm',
+    banner: {
+      js: `import { createRequire } from 'node:module';
+const require = createRequire(import.meta.url);`,
+    },
+  },
+  cjs: {
     format: 'cjs',
-  });
-  await replaceFile(path, `#!/usr/bin/env node\n${code}`);
-  await chmod(path, 0o755);
-}
+    outExtension: { '.js': '.cjs' },
+    define: { 'import.meta.url': '__url' },
+    banner: { js: "const __url = require('node:url').pathToFileURL(__filename).href;" },
+  },
+} as const;
+
+type BundleOptions = {
+  readonly name?: string;
+  readonly plugins?: Plugin[];
+  /** V8's code cache is for scripts, not for modules. */
+  readonly format?: keyof typeof FORMATS;
+};
 
 /**
  * Writes a program as one file with all that it imports: to find and read over a thousand modules
@@ -64,22 +63,27 @@ async function writeStart(path: string): Promise<void> {
 export async function bundle(
   entry: string,
   folder: string,
-  { name = basename(entry, '.ts'), plugins = [] }: { name?: string; plugins?: Plugin[] } = {},
+  { name = basename(entry, '.ts'), plugins = [], format = 'esm' }: BundleOptions = {},
 ): Promise<{ program: string; packages: readonly string[] }> {
   await mkdir(folder, { recursive: true });
   const ofProgram = await write({
     entryPoints: { [name]: entry },
     outdir: folder,
     plugins: [...plugins, besideProgram],
+    ...FORMATS[format],
   });
-  const beside = [...WORKERS, ...LAZY].map((path) => [basename(path, extname(path)), path]);
+  const beside = [...WORKERS, ...PROCESSES, ...LAZY].map((path) => [
+    basename(path, extname(path)),
+    path,
+  ]);
   const ofBeside = await write({
     entryPoints: Object.fromEntries(beside) as Record<string, string>,
     outdir: folder,
+    ...FORMATS.esm,
     outExtension: { '.js': '.mjs' },
   });
   const packages = [...new Set([...ofProgram, ...ofBeside])].sort();
-  return { program: join(folder, `${name}.js`), packages };
+  return { program: join(folder, `${name}.${format === 'cjs' ? 'cjs' : 'js'}`), packages };
 }
 
 /** @returns the packages whose files went into the output */
@@ -90,8 +94,6 @@ async function write(options: BuildOptions): Promise<readonly string[]> {
     bundle: true,
     platform: 'node',
     target: 'node20',
-    format: 'esm',
-    banner: { js: REQUIRE },
     minifySyntax: true,
     minifyWhitespace: true,
     logLevel: 'warning',
@@ -106,23 +108,8 @@ async function write(options: BuildOptions): Promise<readonly string[]> {
 /** The innermost package that a file belongs to. */
 const PACKAGE = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
 
-/** What the licenses of bundled packages want: that their texts travel with the program. */
-async function joinLicenses(packages: readonly string[]): Promise<string> {
-  const texts = packages.map(async (path) => {
-    const folder = join(ROOT, path);
-    const { name, version, license, homepage } = JSON.parse(
-      await readFile(join(folder, 'package.json'), 'utf8'),
-    ) as Record<'name' | 'version' | 'license' | 'homepage', string>;
-    const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)/i.test(file));
-    const contents = files.sort().map((file) => readFile(join(folder, file), 'utf8'));
-    const text = contents.length > 0 ? await Promise.all(contents) : [`See ${homepage}`];
-    return [`${name} ${version} (${license})`, ...text].join('\n\n');
-  });
-  return `${(await Promise.all(texts)).join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
-}
-
-/** At once: the program may be running. */
-async function replaceFile(path: string, contents: string | Uint8Array): Promise<void> {
+/** Replaces a file at once: the program may be running. */
+export async function replaceFile(path: string, contents: string | Uint8Array): Promise<void> {
   const aside = join(dirname(path), `.${basename(path)}.${process.pid}`);
   await writeFile(aside, contents);
   await rename(aside, path);

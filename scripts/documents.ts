@@ -1,8 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import { PassThrough } from 'node:stream';
-import type { Command } from 'commander';
+import type { Command, Option } from 'commander';
+import { createRedaction } from '../src/base/text/redact.ts';
 import { createProgram } from '../src/cli/program.ts';
+import {
+  isRelaxing,
+  isRepeated,
+  listVariables,
+  type OptionOfCommand,
+} from '../src/cli/variables.ts';
 import { renderApplianceSchema, renderInstallationSchema, renderSiteSchema } from './schemas.ts';
+import { groupBy } from '../src/base/lists.ts';
 import { renderStarter } from '../src/config/starter.ts';
 import { APPLIANCE } from '../src/config/appliance-shape.ts';
 import { SCHEMA } from '../src/shape/configuration.ts';
@@ -111,6 +119,7 @@ function renderCommandLine(): string {
     stderr: new PassThrough(),
     env: {},
     cwd: '/',
+    redaction: createRedaction(),
     isTTY: false,
     signal: new AbortController().signal,
     now: () => 0,
@@ -129,7 +138,57 @@ function renderCommandLine(): string {
       '```',
       '',
     ]),
+    ...describeVariables(program),
   ].join('\n');
+}
+
+function describeVariables(program: Command): readonly string[] {
+  return [
+    '## Variables',
+    '',
+    'Every option has a variable of the environment: its name in capitals, with `_` for `-`, after',
+    '`SEALIFT_`. It holds for all commands that have the option. The command line wins over the',
+    'variable, the variable over the configuration, and the configuration over the default; other',
+    'variables are in [environment.md](environment.md).',
+    '',
+    '- An option without a value is set by `true`, and by nothing else; `false` leaves it out.',
+    '- An option that may be repeated takes one value a line. The command line replaces all of them.',
+    '- An option whose value may be left out takes `true` for that.',
+    '- A variable that is empty counts as not set. One that the command does not have is ignored, one',
+    '  that no command has is warned of.',
+    '- An option that excludes another one on the command line gives way to it; two variables that',
+    '  exclude each other are refused.',
+    '',
+    'The variables that were used are named on stderr, in the log, and in an error about what was given.',
+    'Those marked with ! relax a check, or name what a check trusts: each is warned of, even with',
+    '`--quiet`, and reports repeat the warning as `environment`. Secrets are given by `file:PATH` or',
+    '`env:NAME`, as on the command line; let NAME not begin with `SEALIFT_`.',
+    '',
+    '| variable | | value | commands |',
+    '|---|---|---|---|',
+    ...[...listVariables(program)]
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .flatMap(([name, options]) => formatVariable(name, options)),
+    '',
+  ];
+}
+
+/** One row for each form of the value. */
+function formatVariable(name: string, options: readonly OptionOfCommand[]): readonly string[] {
+  const forms = groupBy(options, ({ option }) => describeValue(option));
+  return [...forms].map(([value, all]) => {
+    const commands = all.map(({ command }) => command || 'all').join(', ');
+    const mark = all.some(({ option }) => isRelaxing(option)) ? '!' : '';
+    return `| \`${name}\` | ${mark} | ${value.replaceAll('|', '\\|')} | ${commands} |`;
+  });
+}
+
+function describeValue(option: Option): string {
+  const [, value] = /([<[].*)$/.exec(option.flags) ?? [];
+  if (value === undefined) return 'true or false';
+  const form = option.argChoices?.join(', ') ?? `\`${value.replaceAll(/[<>[\].]/g, '')}\``;
+  const more = isRepeated(option) ? '; one a line' : '';
+  return `${option.optional ? 'true, or ' : ''}${form}${more}`;
 }
 
 function listCommands(

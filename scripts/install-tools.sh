@@ -34,6 +34,8 @@ fdisk sfdisk
 util-linux unshare
 mount losetup
 e2fsprogs mkfs.ext4
+dosfstools mkfs.vfat
+qemu-utils qemu-img
 systemd systemd-analyze
 swift-proxy swift-proxy-server
 swift-account swift-account-server
@@ -54,13 +56,16 @@ ovmf /usr/share/OVMF/OVMF_CODE_4M.fd
 grub-efi-amd64-bin /usr/lib/grub/x86_64-efi/modinfo.sh
 grub-pc-bin /usr/lib/grub/i386-pc/modinfo.sh
 grub-common grub-mkstandalone
-dosfstools mkfs.vfat
 podman podman
 crun crun
 runc runc
 debootstrap debootstrap
 busybox-static busybox
 kmod depmod
+qemu-utils qemu-img
+qemu-block-extra /usr/share/doc/qemu-block-extra
+nbdkit nbdkit
+libnbd-bin nbdcopy
 '
 
 main() {

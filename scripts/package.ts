@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runProcess } from '../src/base/process.ts';
-import { buildProgram } from './bundle.ts';
+import { buildProgram } from './build-program.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 

@@ -1,17 +1,13 @@
-import { randomInt } from 'node:crypto';
-import { buildProgram } from '../scripts/bundle.ts';
+import { buildProgram } from '../scripts/build-program.ts';
 
-const SEED = 'SEALIFT_PROPERTY_SEED';
+let built: Promise<void> | undefined;
 
-/** Runs once before all tests: many start the program as a process of its own. */
+/**
+ * Runs before the tests of a project that starts the program as a process of its own; builds it once, unless the caller
+ * says that it is built: two suites at a time would each replace the program of the other.
+ */
 export async function setup(): Promise<void> {
-  drawSeed();
-  await buildProgram();
-}
-
-/** One seed for all workers: they have the environment of this process. */
-function drawSeed(): void {
-  if (process.env[SEED] === 'random') process.env[SEED] = String(randomInt(2 ** 31));
-  if (process.env[SEED] !== undefined)
-    console.log(`properties run with ${SEED}=${process.env[SEED]}`);
+  if (process.env['PROGRAM_IS_BUILT'] !== undefined) return;
+  built ??= buildProgram();
+  await built;
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../src/base/text/redact.ts';
 import { digestOf } from '../src/base/digest.ts';
 import { hasFile } from '../src/base/disk/files.ts';
 import { createHttp, type Http } from '../src/base/http/http.ts';
@@ -77,7 +78,7 @@ async function serveRaw(onData: (socket: Socket) => void): Promise<string> {
 }
 
 function openHttp(env: NodeJS.ProcessEnv = {}): Http {
-  const http = createHttp({ env });
+  const http = createHttp({ redaction: createRedaction(), env });
   cleanUps.push(() => http.close());
   return http;
 }
@@ -251,7 +252,7 @@ const CASES: Readonly<Record<string, Case>> = {
     await writeFile(config, JSON.stringify({ credsStore: 'slow' }));
     const PATH = `${directory}:${process.env['PATH'] ?? ''}`;
     const { host } = await serveRegistry(() => '401 Basic realm="x"');
-    const store = credentialsFromFiles({ PATH, REGISTRY_AUTH_FILE: config });
+    const store = credentialsFromFiles({ PATH, REGISTRY_AUTH_FILE: config }, createRedaction());
     const reference = { registry: host, repository: 'a/b', tag: 'v1' };
     const work = openClient(host, [store]).fetchManifest(reference, { signal });
     return { work, waiting: whenStarted('docker-credential-slow') };
@@ -263,8 +264,9 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'a reader of the output that does not read': (signal) => {
     const stdout = new Writable({ write: () => undefined });
-    const host = { stdout, signal } as unknown as Parameters<typeof writeResult>[0];
-    return Promise.resolve({ work: writeResult(host, 'text'), waiting: Promise.resolve() });
+    const host = { stdout, signal, redaction: createRedaction() };
+    const work = writeResult(host as unknown as Parameters<typeof writeResult>[0], 'text');
+    return Promise.resolve({ work, waiting: Promise.resolve() });
   },
   'a key in the making': (signal) => {
     const keys = createKeySource({ jobs: 1 });

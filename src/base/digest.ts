@@ -1,15 +1,15 @@
 import { createHash, createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { IntegrityError } from './errors.ts';
 
-/**
- * OCI image-spec, descriptor.md "Digests"; only the registered algorithm that every registry
- * serves.
- */
+/** OCI image-spec, descriptor.md "Digests"; only the registered algorithm that every registry serves. */
 export type Digest = `sha256:${string}`;
 
 const PATTERN = /^sha256:[0-9a-f]{64}$/;
 
 export const isDigest = (text: string): text is Digest => PATTERN.test(text);
+
+/** True for the 64 lower-case hex digits of a digest alone, as names of files and `sha256sum` have them. */
+export const isDigestHex = (text: string): boolean => PATTERN.test(`sha256:${text}`);
 
 /** A digest by the grammar of image-spec, of an algorithm that is not read here: sha512, blake3. */
 const OTHER = /^(?!sha256:)([a-z0-9]+(?:[+._-][a-z0-9]+)*):[\w=-]+$/;
@@ -26,13 +26,11 @@ export function explainDigest(text: string): string | undefined {
     : `is a digest of ${algorithm}, which is not supported: only sha256 is`;
 }
 
-/** @throws IntegrityError `digest.malformed` */
 function parseDigest(text: string): Digest {
   if (isDigest(text)) return text;
   throw new IntegrityError('digest.malformed', `digest "${text}" is not sha256: and 64 hex digits`);
 }
 
-/** The 64 lower-case hex digits of a digest. */
 export const hexOf = (digest: Digest): string => digest.slice('sha256:'.length);
 
 export const digestFromHex = (hex: string): Digest => parseDigest(`sha256:${hex}`);
@@ -61,9 +59,7 @@ export function sealBytes(plain: Uint8Array, key: Uint8Array, boundTo = ''): Buf
   return Buffer.concat([nonce, cipher.getAuthTag(), ...encrypted]);
 }
 
-/**
- * undefined if the key is another one, the bytes belong to something else, or they were changed.
- */
+/** undefined if the key is another one, the bytes belong to something else, or they were changed. */
 export function openSealedBytes(
   sealed: Uint8Array,
   key: Uint8Array,

@@ -1,7 +1,4 @@
-/**
- * The text of the first of these environment variables that is set; one that is empty counts as not
- * set (docs/environment.md).
- */
+/** The text of the first of these variables that is set; an empty one is not (docs/environment.md). */
 export function variableOf(
   env: NodeJS.ProcessEnv,
   ...names: readonly string[]

@@ -108,7 +108,6 @@ export class ReaderGoneError extends SealiftError {
 export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));
 
-/** A place in the text of a file. */
 export type DocumentPlace = {
   /** The file as the user named it, a member of an archive, or a row of a table. */
   readonly file: string;
@@ -129,14 +128,12 @@ export type FilePlace = {
   readonly path?: string;
 };
 
-/** An image that nodes pull. */
 export type PulledPlace = {
   readonly name: string;
   /** Image by digest. */
   readonly image: string;
 };
 
-/** A place in an ISO. */
 export type ImagePlace = {
   /** The part that was checked; `lost`: the file ends before it. */
   readonly kind:
@@ -224,8 +221,7 @@ function showLine(problem: DocumentPlace): readonly string[] {
 const SHOWN_COLUMNS = 200;
 
 /**
- * The shown parts of a line before its column and from there on, without characters that command a
- * terminal.
+ * The shown parts of a line before its column and from there on, without characters that command a terminal.
  */
 function cutLine({ lineText, column }: DocumentPlace): readonly [string, string] {
   const line = lineText.replace(/\r$/, '');

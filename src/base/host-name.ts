@@ -3,10 +3,7 @@ import { parseAddress } from './ip-address.ts';
 /** RFC 1035, 2.3.4. */
 export const LONGEST_LABEL = 63;
 
-/**
- * Longest name of a host: Kubernetes writes it into the label `kubernetes.io/hostname`, whose value
- * has at most 63 characters.
- */
+/** Kubernetes writes the name into the label `kubernetes.io/hostname`, whose value has this limit. */
 export const LONGEST_HOST_NAME = 63;
 
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?$/;
@@ -27,10 +24,7 @@ function isHostName(name: string): boolean {
 /** Names that every host has: assisted-service forbids them, and nodes wait for another one. */
 const SHARED_NAME = /^localhost[46]?(?:\.|$)/;
 
-/**
- * Explains why a host cannot have a name; undefined if it can. Numbers are names, too (assisted-service,
- * ValidateHostname).
- */
+/** Undefined if a host can have the name. Numbers are names, too (assisted-service, ValidateHostname). */
 export function explainHostName(name: string): string | undefined {
   if (SHARED_NAME.test(name)) return 'is the name of every host; give the host another name';
   if (name !== name.toLowerCase()) return 'has capital letters; write it in lower case';

@@ -27,10 +27,7 @@ export function parseAddress(text: string): IpAddress | undefined {
   return { family: 6, value: readGroups(`${head}${groups}`) };
 }
 
-/**
- * True for an address that no host has: unspecified, loopback, multicast and broadcast (RFC 6890, RFC 5771,
- * RFC 4291 2.4).
- */
+/** Unspecified, loopback, multicast and broadcast (RFC 6890, RFC 5771, RFC 4291 2.4). */
 export function isOfNoHost({ family, value }: IpAddress): boolean {
   if (family === 6 && value >> 32n === 0xffffn)
     return isOfNoHost({ family: 4, value: value & 0xffffffffn });
@@ -39,7 +36,6 @@ export function isOfNoHost({ family, value }: IpAddress): boolean {
   return value === 0n || first === 127 || (first >= 224 && first < 240) || value === 0xffffffffn;
 }
 
-/** True for the text of an address, without a zone, that a host can have. */
 export function isHostAddress(text: string): boolean {
   const address = parseAddress(text);
   return address !== undefined && !isOfNoHost(address);

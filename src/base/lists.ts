@@ -3,7 +3,6 @@
  * a RangeError with some 120,000 of them: fewer than an input may have.
  */
 
-/** Adds items to the end of a list. */
 export function append<Item>(list: Item[], items: Iterable<Item>): void {
   for (const item of items) list.push(item);
 }
@@ -50,7 +49,6 @@ export function findRepeated(items: readonly string[]): readonly string[] {
   return [...groups].filter(([, group]) => group.length > 1).map(([item]) => item);
 }
 
-/** Total size in bytes of all items. */
 export function sumSizes(items: Iterable<{ readonly size: number }>): number {
   let sum = 0;
   for (const { size } of items) sum += size;
@@ -61,10 +59,7 @@ export function sumSizes(items: Iterable<{ readonly size: number }>): number {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/**
- * The members of a parsed value, empty if it is not an object: a missing member is noticed at the
- * place that needs it.
- */
+/** Empty if the value is not an object: a missing member is noticed at the place that needs it. */
 export const objectOrEmpty = (value: unknown): Readonly<Record<string, unknown>> =>
   isObject(value) ? value : {};
 

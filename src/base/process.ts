@@ -1,8 +1,7 @@
-import { execa, ExecaError } from 'execa';
 import { ToolError, isErrno } from './errors.ts';
 import { withoutUndefined } from './lists.ts';
 import { explainStart } from './program-start.ts';
-import { redact } from './text/redact.ts';
+import { redactAddresses } from './text/redact.ts';
 import { formatDuration } from './text/words.ts';
 import { startTimer, untilAborted, type Timer } from './wait.ts';
 
@@ -31,10 +30,7 @@ const KILL_DELAY = 1000;
 
 const MAX_OUTPUT = 64 << 20;
 
-/**
- * Leaders of the process groups that run now; they end with this process, regardless of how it
- * ends.
- */
+/** Leaders of the process groups that run now; they end with this process, regardless of how it ends. */
 const groups = new Set<number>();
 process.on('exit', () => {
   for (const leader of groups) killGroup(leader, 'SIGKILL');
@@ -54,8 +50,9 @@ export async function runProcess(
   args: readonly string[],
   options: ProcessOptions = {},
 ): Promise<ProcessResult> {
-  options.signal?.throwIfAborted();
   const { maxOutput: maxBuffer = MAX_OUTPUT, shownAs = file } = options;
+  const { execa } = await import('execa');
+  options.signal?.throwIfAborted();
   const running = execa(file, args, {
     extendEnv: options.env === undefined,
     stdin: options.input === undefined ? 'ignore' : 'pipe',
@@ -79,9 +76,7 @@ export async function runProcess(
 
 const VERSION_TIMEOUT = 30_000;
 
-/**
- * The output of a program with `--version`; undefined if the program is not in PATH, or cannot run here.
- */
+/** The output of a program with `--version`; undefined if the program is not in PATH, or cannot run here. */
 export async function findVersion(
   program: string,
   { PATH, signal }: { readonly PATH: string | undefined; readonly signal: AbortSignal },
@@ -167,6 +162,7 @@ async function explain(
   error: unknown,
   { shownAs: file = program, ...options }: ProcessOptions,
 ): Promise<unknown> {
+  const { ExecaError } = await import('execa');
   if (!(error instanceof ExecaError)) return error;
   const env = options.env ?? process.env;
   const start = await explainStart(error, { file: program, shownAs: file, env });
@@ -197,7 +193,7 @@ function explainEnding(
   onFailure?.(output, exitCode);
   const shown = shownOutput?.(output) ?? lastLines(stderr);
   const ending = signal ?? `exit code ${exitCode ?? '?'}`;
-  const said = shown === '' ? '' : `: ${redact(shown)}`;
+  const said = shown === '' ? '' : `: ${redactAddresses(shown)}`;
   return new ToolError('tool.failed', `program "${file}" ended with ${ending}${said}`);
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { digestOf, isDigest, type Digest } from './digest.ts';
 import { readFileIfPresent } from './disk/files.ts';
@@ -8,11 +8,10 @@ import { formatCanonicalJson, type Json } from './text/json.ts';
 
 /**
  * The folder with `package.json`, `templates` and `schema`. It is as far from this file as from
- * `dist/cli/main.js`, which contains this file.
+ * `dist/cli/main.cjs`, which contains this file.
  */
 export const PACKAGE_ROOT = new URL('../../', import.meta.url);
 
-/** Reads the version of the program from its `package.json`. */
 export function readVersion(): string {
   const file = readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8');
   return (JSON.parse(file) as { version: string }).version;
@@ -21,14 +20,20 @@ export function readVersion(): string {
 const ROOT = fileURLToPath(PACKAGE_ROOT);
 /** `dist` of a built program, `src` of a program that runs from its sources. */
 const CODE = fileURLToPath(new URL('..', import.meta.url));
-const WRITTEN = 'program-digest.json';
+/** Made from the program: its digest, and V8's compiled code in a folder of its own. */
+const MADE = ['program-digest.json', 'compiled'];
+
+/** Kept for the process: the program is the same until it ends, and its sources are 830 files. */
+let known: Promise<Digest> | undefined;
 
 /**
  * A digest of the program: its code with the code of its packages, its templates and schemas. The
- * build writes it; from sources it is computed, with the lock file in place of the packages.
+ * build writes it; from sources it is computed, once, with the lock file in place of the packages.
  */
-export async function readProgramDigest(): Promise<Digest> {
-  const text = (await readFileIfPresent(join(CODE, WRITTEN)))?.toString('utf8');
+export const readProgramDigest = (): Promise<Digest> => (known ??= findProgramDigest());
+
+async function findProgramDigest(): Promise<Digest> {
+  const text = (await readFileIfPresent(join(CODE, 'program-digest.json')))?.toString('utf8');
   const { digest } = text === undefined ? {} : (JSON.parse(text) as { digest?: string });
   return digest !== undefined && isDigest(digest) ? digest : digestSources(ROOT);
 }
@@ -52,7 +57,10 @@ const digestFolders = async (folders: readonly string[]): Promise<Digest> =>
 
 async function listDigests(folder: string): Promise<Json> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile() && entry.name !== WRITTEN);
+  const files = entries.filter(
+    (entry) =>
+      entry.isFile() && !MADE.includes(entry.name) && !MADE.includes(basename(entry.parentPath)),
+  );
   const digests = await Promise.all(
     files.map(async ({ parentPath, name }) => {
       const path = join(parentPath, name);

@@ -14,8 +14,7 @@ export type RandomAccess = {
   /** True for a block device, which may be larger than what is written on it. */
   readonly isDevice?: boolean;
   /**
-   * Reads exactly `size` bytes from `offset`, into `buffer` if one is given that has room for
-   * them.
+   * Reads exactly `size` bytes from `offset`, into `buffer` if one is given that has room for them.
    *
    * @throws IntegrityError `iso.out-of-bounds` if they are not all inside the file
    */
@@ -23,7 +22,6 @@ export type RandomAccess = {
   readonly close: () => Promise<void>;
 };
 
-/** Bytes of a file. */
 export type ByteRange = { readonly offset: number; readonly size: number };
 
 /** A remote object that is read by ranges: a URL, an object, an artifact. */
@@ -32,9 +30,7 @@ export type RangeSource = {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /**
-   * Changes when the bytes change (strong ETag, digest); absent if the source has no such value.
-   */
+  /** Changes when the bytes change (strong ETag, digest); absent if the source has no such value. */
   readonly version?: string;
   /** The bytes of the range, in order; may end early when the connection dies (the caller resumes). */
   readonly open: (

@@ -82,10 +82,7 @@ const tooShort = ({ name, size }: RangeSource, { offset }: ByteRange): RegistryE
 const BLOCK = 4096;
 /** 64 MiB. */
 const CACHED = 16_384;
-/**
- * Longer reads bypass the cache: a reader of so many bytes at a time hashes them, and does not read
- * them again.
- */
+/** Longer reads bypass the cache: their readers hash the bytes, and do not read them again. */
 const LARGEST_CACHED = 1 << 20;
 /** Most bytes that are requested ahead of a reader. */
 const AHEAD = 8 << 20;
@@ -147,7 +144,6 @@ export function createCachedAccess(
 }
 
 type Blocks = {
-  /** The blocks of a range, in order; blocks that are not here are requested. */
   readonly request: (range: ByteRange) => readonly Promise<Uint8Array>[];
 };
 

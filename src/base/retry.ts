@@ -21,10 +21,7 @@ export type RetryEvent =
       readonly reason: string;
       readonly waitMs: number;
     }
-  /**
-   * Nothing has come for `waitedMs`; after `retryForMs` the host is given up on. Once a minute at
-   * most.
-   */
+  /** Nothing has come for `waitedMs`; after `retryForMs` the host is given up on. Once a minute at most. */
   | {
       readonly type: 'retry-waiting';
       readonly host: string;
@@ -101,7 +98,6 @@ type HostState = {
   /** The time since which the host gave only failures. */
   failingSince?: number;
   reportedAt?: number;
-  /** True if this period of failures was reported. */
   isReported: boolean;
 };
 
@@ -272,9 +268,7 @@ function noteLife(state: HostState, { clock, onEvent }: Parts): void {
   onEvent({ type: 'retry-over', host: state.host, waitedMs });
 }
 
-/**
- * RFC 9110 10.2.3: seconds or an HTTP date. Milliseconds from `now`; undefined if it is neither.
- */
+/** RFC 9110 10.2.3: seconds or an HTTP date. Milliseconds from `now`; undefined if it is neither. */
 export function parseRetryAfter(text: string | undefined, now: number): number | undefined {
   if (text === undefined) return undefined;
   if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1000;

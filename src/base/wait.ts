@@ -105,8 +105,7 @@ export function createRunningClock(now: () => number, beat = startTimer): () => 
 }
 
 /**
- * Aborts `controller` with the reason of the first of the signals; call the result to stop
- * following them.
+ * Aborts `controller` with the reason of the first of the signals; call the result to stop following them.
  */
 export function follow(
   signals: readonly (AbortSignal | undefined)[],

@@ -1,90 +1,80 @@
-import type { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { resolve } from 'node:path';
 import { UsageError } from '../base/errors.ts';
 import { formatCommand } from '../base/text/shell.ts';
-import { formatSize, toPrintable } from '../base/text/words.ts';
+import { formatSize } from '../base/text/words.ts';
 import { readConfigText, type ConfigNames } from '../config/load.ts';
 import { INSTALLATION_CONFIG_NAME, isInstallationConfig } from '../sites/installation.ts';
-import { buildInstallationIso } from '../stages/installation-iso.ts';
-import type { InstallationIsoReport } from '../stages/report/installation-iso.ts';
+import { INSTALLATION_ISO } from '../stages/installation-iso.ts';
+import type {
+  InstallationIsoPlan,
+  InstallationIsoReport,
+} from '../stages/report/installation-iso.ts';
 import type { CliHost } from './host.ts';
 import {
-  createRehearseOption,
-  formatRehearsed,
-  rehearseBuilt,
-  type Rehearsed,
-  requireRehearsed,
-} from './medium/rehearse-built.ts';
-import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
-import { createConcurrencyOption, addReuseOptions, createRetryOption } from './options.ts';
-import { addLockOptions } from './lock-options.ts';
+  addReuseOptions,
+  addSignatureOptions,
+  addTo,
+  createConcurrencyOption,
+  createRetryOption,
+} from './options.ts';
+import { describeProduct, type Built } from './product.ts';
 import {
-  formatSignatures,
-  formatBytes,
-  formatFiles,
-  formatChecksum,
   formatOutput,
-  formatVerified,
   warnOfTls,
+  describeMade,
+  listBeside,
+  listMade,
+  listSignatures,
 } from './report-lines.ts';
-import { INSTALLATION_OUTPUT } from './request-installation.ts';
-import { addSignatureOptions } from './request-signatures.ts';
-import {
-  addInstallationOptions,
-  runInstallation,
-  type InstallationCommandOptions,
-  refuseOverlays,
-} from './run.ts';
-import { createSecretsOption } from './secrets-elsewhere.ts';
-import { createForceOption, createOutputOption, writeFormatted } from './terminal/output.ts';
+import { INSTALLATION_OUTPUT, readInstallationRequest } from './ask-installation.ts';
+import { createOutputOption } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
+import {
+  type Phrase,
+  type Report,
+  type ReportRow,
+  listRows,
+  nextStep,
+  rowsOf,
+  say,
+} from './terminal/report.ts';
+import { listSpace } from './plan.ts';
 
-/*
- * This file owns `build installation-iso`, and the options of other products on the commands of
- * live ISOs.
- */
+/* This file owns the installation ISO as a product of the command line. */
 
-/** Registers `sealift build installation-iso [CONFIG]`. */
-export function registerInstallationIso(build: Command, host: CliHost): void {
-  addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))
-    .description('the ISO that installs a seed image on a disk, the same for any number of sites')
-    .addOption(createVerifyOption())
-    .addOption(createSecretsOption())
-    .addOption(createRehearseOption())
-    .addOption(createForceOption())
-    .option(
-      '--plan <file>',
-      'take exactly the images of this report of an earlier build, even if tags have moved',
-    )
-    .addHelpText(
-      'after',
-      '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names the live ISO if no option does.\n' +
+export const INSTALLATION_ISO_ROW = describeProduct(INSTALLATION_ISO, {
+  ask: ([config], flags, host) => readInstallationRequest(config, flags, host),
+  hasSecrets: true,
+  maker: 'an installation ISO',
+  config: INSTALLATION_CONFIG_NAME,
+  output: INSTALLATION_OUTPUT,
+  addOptions: addInstallationIsoOptions,
+  plans: 'this report of an earlier build',
+  words: {
+    build: {
+      description: 'the ISO that installs a seed image on a disk, the same for any number of sites',
+      help:
+        '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names the live ISO if no option does.\n' +
         'A script post.sh next to the configuration goes on the ISO. The ISO has the pull secret.\n' +
         'With --embed-seed and --embed-precached, it installs without access to a registry.\n' +
         '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
         '  $ openshift-install coreos print-stream-json > stream.json\n' +
         '  $ sealift build installation-iso --coreos-stream stream.json\n' +
         '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',
-    )
-    .action(async (config: string, options: InstallationCommandOptions) => {
-      const report = await runInstallation(
-        { config: [config], options, host, isBuild: true },
-        buildInstallationIso,
-      );
-      const verified = await verifyBuilt(report.output, options, host);
-      const told = {
-        ...report,
-        ...verified,
-        ...(await rehearseBuilt(report.output, options, host)),
-      };
-      await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
-      requireRehearsed(report.output, told, options);
-    });
-}
+    },
+    lock: {
+      description: 'the same for an installation ISO',
+      help: '\nExample:\n  $ sealift lock installation-iso --base-iso rhcos-live.x86_64.iso',
+    },
+  },
+  marks: { addOptions: addInstallationOptions, ofConfig: isInstallationNamed },
+  describeReport: describeInstallationBuild,
+  describePlan: describeInstallationPlan,
+});
 
-/** Adds argument and options of every command that has `installation-iso` in its name. */
-export const addInstallationIsoOptions = (command: Command): Command =>
-  addInstallationOptions(
+function addInstallationIsoOptions(command: Command): Command {
+  return addInstallationOptions(
     addReuseOptions(addSignatureOptions(command))
       .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
       .option(
@@ -102,121 +92,138 @@ export const addInstallationIsoOptions = (command: Command): Command =>
   )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
+}
 
-/**
- * Formats the report. Values of the configuration may hold anything, but must not control the
- * terminal.
- */
-function formatReport(report: InstallationIsoReport & Verified & Rehearsed, host: CliHost): string {
-  const { base, bytes, embedded } = report;
+/** Options that `plan` and `build` have for an installation ISO but not for a live ISO. */
+function addInstallationOptions(command: Command): Command {
+  return command
+    .option('--coreos-stream <file|url>', 'take the live ISO that this CoreOS stream (JSON) names')
+    .option(
+      '--release <pullspec>',
+      'take the live ISO and the registry server from this release payload',
+    )
+    .option('--strict', 'refuse a release or a live ISO that is not of the version of the seed')
+    .option('--embed-seed', 'carry the seed image and serve it from the ISO')
+    .option('--embed-precached', 'carry the images that the seed names for precaching')
+    .option('--embed-release', 'carry all images of --release')
+    .option('--embed-image <reference>', 'also carry this image; may be repeated', addTo)
+    .option(
+      '--registry-image <reference>',
+      'registry server on the ISO (default: that of --release)',
+    )
+    .option(
+      '--registries-conf <file>',
+      'mirrors to fetch from, instead of the registries.conf of user and system',
+    )
+    .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
+    .option(
+      '--insecure-registry <host>',
+      'do not verify the certificate of this host, and send passwords to it without encryption; may be repeated',
+      addTo,
+    );
+}
+
+export function describeInstallationBuild(
+  report: Built<InstallationIsoReport>,
+  host: CliHost,
+): Report {
+  const { embedded } = report;
   const output = formatOutput(report.output, host);
-  return [
-    '',
-    `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, ${report.architecture}`,
-    '',
-    formatChecksum(report),
-    `  base      ${base.from}`,
-    `  seed      ${toPrintable(report.seedImage)}, version ${toPrintable(report.seedVersion)}`,
-    `  disk      ${toPrintable(report.installationDisk)}`,
-    `  config    ${formatRoom(report.embedArea)}`,
-    ...(embedded
-      ? [
-          `  carries   ${embedded.images.length} images, ${embedded.blobs} blobs, ` +
-            `${formatSize(embedded.payloadSize)}; served on the ISO by ${embedded.registryImage}`,
-        ]
-      : []),
-    formatBytes(bytes),
-    ...formatVerified(report),
-    ...formatRehearsed(report),
-    `  secrets   ${report.secretsOnMedia.join(', ')}`,
-    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
-    ...formatSignatures(report.signatures, '  release   '),
-    ...warnOfTls(report.unverifiedTls, '  warning   '),
-    ...report.notes.map((note) => `  note      ${toPrintable(note)}`),
-    ...(report.manifest === undefined
-      ? formatFiles(report, output)
-      : [`  digest    ${report.manifest}`]),
-    '',
-    // Only a medium that carries images has an index to verify it by.
-    `next: ${formatCommand(...(embedded ? ['verify'] : ['ignition', 'show']), { path: output })}`,
-    '',
-  ].join('\n');
-}
-
-export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): string =>
-  grownTo === undefined
-    ? `${formatSize(used)} of the ${formatSize(size)} that the base ISO reserves for it`
-    : `${formatSize(used)}, more than the ${formatSize(size)} that the base ISO reserves for it: ` +
-      `this ISO reserves ${formatSize(grownTo)}`;
-
-/** Owners of a configuration, as messages name them. */
-const MAKERS = {
-  'live-iso': 'an appliance',
-  'upgrade-iso': 'an upgrade ISO',
-  'installation-iso': 'an installation ISO',
-} as const;
-
-type Product = keyof typeof MAKERS;
-
-/** Options of live ISOs that the other products do not have. */
-const OF_LIVE_ISOS: Readonly<Record<string, readonly Product[]>> = {
-  '--ignition': ['live-iso'],
-  '--ignition-area': ['live-iso'],
-  '--base-iso': ['live-iso', 'installation-iso'],
-  '--set': ['live-iso', 'upgrade-iso'],
-};
-
-/**
- * Adds the options of other products to those of live ISOs, for commands that learn from their
- * arguments which product is meant. The returned function refuses the options of the other
- * products once the product is known.
- *
- * @param addUpgrade adds the options that only upgrade ISOs have; absent: the command does not
- * take them
- */
-export function addOtherProducts(
-  command: Command,
-  addUpgrade?: (command: Command) => Command,
-): (product: Product) => void {
-  const owners = new Map<Option, readonly Product[]>(
-    command.options.flatMap((option) => {
-      const products = OF_LIVE_ISOS[option.long ?? ''];
-      return products ? [[option, products] as const] : [];
-    }),
-  );
-  const addGroup = (product: Product, add: (command: Command) => Command): void => {
-    const before = new Set(command.options);
-    add(command.optionsGroup(`Options for ${product.replace('-iso', '')} ISOs:`));
-    for (const option of command.options) if (!before.has(option)) owners.set(option, [product]);
-  };
-  addGroup('installation-iso', addInstallationOptions);
-  if (addUpgrade) addGroup('upgrade-iso', addUpgrade);
-  return (product) => {
-    for (const [option, products] of owners) {
-      const isGiven = command.getOptionValue(option.attributeName()) !== undefined;
-      if (isGiven && !products.includes(product)) throw otherProduct(option, products, product);
-    }
-  };
-}
-
-function otherProduct(option: Option, [owner]: readonly Product[], product: Product): UsageError {
-  const [expected, found] = [MAKERS[owner ?? 'live-iso'], MAKERS[product]];
-  const name = option.long ?? option.flags;
-  return new UsageError('usage.other-product', `${name} is for the configuration of ${expected}`, {
-    expected: `the configuration of ${expected}`,
-    found: `that of ${found}`,
-    hint: `leave ${name} out`,
+  // Only a medium that carries images has an index to verify it by.
+  const next = embedded ? ['verify'] : ['ignition', 'show'];
+  return describeMade(output, report, {
+    about: say`${report.architecture}`,
+    rows: [
+      ['base', say`${report.base.from}`],
+      ['seed', say`${report.seedImage}, version ${report.seedVersion}`],
+      ['disk', say`${report.installationDisk}`],
+      ['config', describeRoom(report.embedArea)],
+      ...rowsOf(
+        'carries',
+        embedded
+          ? [
+              say`${embedded.images.length} images, ${embedded.blobs} blobs, ${formatSize(embedded.payloadSize)}; served on the ISO by ${embedded.registryImage}`,
+            ]
+          : [],
+      ),
+      ...listMade(report),
+      ['secrets', [report.secretsOnMedia.join(', ')]],
+      ...rowsOf(
+        'mirrors',
+        report.registriesConf.map((file) => say`from ${file}`),
+      ),
+      ...rowsOf('release', listSignatures(report.signatures)),
+      ...rowsOf('warning', warnOfTls(report.unverifiedTls)),
+      ...rowsOf(
+        'note',
+        report.notes.map((note) => say`${note}`),
+      ),
+      ...(report.manifest === undefined
+        ? listBeside(report, output)
+        : rowsOf('digest', [say`${report.manifest}`])),
+    ],
+    next: [nextStep(formatCommand(...next, { path: output }))],
   });
 }
 
-/**
- * True if the configuration is for an installation ISO; such a configuration has no overlays.
- *
- * @throws UsageError `usage.overlays`
- */
-export function isInstallationNamed(config: ConfigNames, { cwd }: Pick<CliHost, 'cwd'>): boolean {
+export function describeInstallationPlan(plan: InstallationIsoPlan): Report {
+  const { embedded } = plan;
+  const rows: readonly ReportRow[] = [
+    ['seed', say`${plan.seedImage}, version ${plan.seedVersion}`],
+    ['disk', say`${plan.installationDisk}`],
+    ['base ISO', say`${formatSize(plan.base.size)} from ${plan.base.from}`],
+    ['config', describeRoom(plan.embedArea)],
+    ...rowsOf(
+      'images',
+      embedded
+        ? [say`${embedded.images.length}, served on the ISO by ${embedded.registryImage}`]
+        : [],
+    ),
+    ...rowsOf(
+      'unique blobs',
+      embedded ? [say`${embedded.blobs}, ${formatSize(embedded.payloadSize)}`] : [],
+    ),
+    ...listSpace(plan, embedded !== undefined),
+    ...rowsOf('release', listSignatures(plan.signatures)),
+    ...rowsOf(
+      'mirrors from',
+      plan.registriesConf.map((file) => say`${file}`),
+    ),
+    ['on the media', [plan.secretsOnMedia.join(', ')]],
+    ...rowsOf(
+      'warning',
+      plan.unverifiedTls.map(
+        (host) =>
+          say`TLS of ${host} is not verified, and passwords are sent to it without encryption`,
+      ),
+    ),
+    ...rowsOf(
+      'note',
+      plan.notes.map((note) => say`${note}`),
+    ),
+  ];
+  return { title: ['Plan of an installation ISO'], body: listRows({ width: 15 }, rows) };
+}
+
+const describeRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): Phrase =>
+  grownTo === undefined
+    ? say`${formatSize(used)} of the ${formatSize(size)} that the base ISO reserves for it`
+    : say`${formatSize(used)}, more than the ${formatSize(size)} that the base ISO reserves for it: this ISO reserves ${formatSize(grownTo)}`;
+
+/** True if the configuration is for an installation ISO; such a configuration has no overlays. */
+function isInstallationNamed(config: ConfigNames, { cwd }: Pick<CliHost, 'cwd'>): boolean {
   const path = resolve(cwd, config[0]);
   const isInstallation = isInstallationConfig(path, readConfigText(path));
   if (isInstallation) refuseOverlays(config);
   return isInstallation;
+}
+
+export function refuseOverlays(names: ConfigNames, set: readonly string[] = []): void {
+  if (names.length === 1 && set.length === 0) return;
+  const found = names.length > 1 ? `${names.length} files` : '--set';
+  throw new UsageError('usage.overlays', 'the configuration of an installation ISO is one file', {
+    expected: '1 file',
+    found,
+    hint: 'name one file, without --set',
+  });
 }

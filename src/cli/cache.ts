@@ -7,14 +7,14 @@ import { formatSize } from '../base/text/words.ts';
 import type { CliHost } from './host.ts';
 import { parseCacheSize } from './options.ts';
 import { runWithProgress } from './named-media.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
+import { createOutputOption, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from './terminal/progress.ts';
+import { lineOf, say, writeReport } from './terminal/report.ts';
 
 type ListOptions = { readonly outputFormat: OutputFormat };
 type PruneOptions = ListOptions & { readonly maxSize: number };
 type VerifyOptions = ListOptions & { readonly logFormat: LogFormat };
 
-/** Registers `sealift cache ls|prune|verify`. */
 export function registerCache(program: Command, host: CliHost): void {
   const cache = program
     .command('cache')
@@ -39,13 +39,15 @@ function registerList(cache: Command, host: CliHost): void {
         used: new Date(used).toISOString(),
       }));
       const value = { blobs, bytes: sumSizes(blobs) };
-      await writeFormatted({ host, ...options }, value, () =>
-        [
-          ...blobs.map(({ digest, size, used }) => `${digest}  ${used}  ${formatSize(size)}`),
-          `${blobs.length} blobs, ${formatSize(value.bytes)}`,
-          '',
-        ].join('\n'),
-      );
+      await writeReport({ host, ...options }, value, ({ bytes }) => ({
+        title: say`Blobs of ${dir}`,
+        body: [
+          ...blobs.map(({ digest, size, used }) =>
+            lineOf(say`${digest}  ${used}  ${formatSize(size)}`),
+          ),
+          lineOf(say`${blobs.length} blobs, ${formatSize(bytes)}`),
+        ],
+      }));
     });
 }
 
@@ -69,13 +71,14 @@ function registerPrune(cache: Command, host: CliHost): void {
     .action(async (dir: string, { maxSize, ...options }: PruneOptions) => {
       const { removed, bytesLeft } = await pruneCache(resolve(host.cwd, dir), maxSize, host.now());
       const value = { removed: removed.map(({ digest, size }) => ({ digest, size })), bytesLeft };
-      await writeFormatted(
-        { host, ...options },
-        value,
-        () =>
-          `removed ${removed.length} blobs, ${formatSize(sumSizes(removed))}; ` +
-          `${formatSize(bytesLeft)} are left\n`,
-      );
+      await writeReport({ host, ...options }, value, () => ({
+        title: say`Blobs removed from ${dir}`,
+        body: [
+          lineOf(
+            say`removed ${removed.length} blobs, ${formatSize(sumSizes(removed))}; ${formatSize(bytesLeft)} are left`,
+          ),
+        ],
+      }));
     });
 }
 
@@ -97,13 +100,15 @@ function registerVerifyCache(cache: Command, host: CliHost): void {
         (watched) => verifyCache(resolve(host.cwd, dir), watched),
       );
       const value = { ...counted, damaged: damaged.map(({ digest, size }) => ({ digest, size })) };
-      await writeFormatted({ host, ...options }, value, () =>
-        [
-          ...damaged.map(({ digest, path }) => `removed ${path}: its bytes are not ${digest}`),
-          `${counted.blobs} blobs, ${formatSize(counted.bytes)}: ${damaged.length} were damaged`,
-          '',
-        ].join('\n'),
-      );
+      await writeReport({ host, ...options }, value, ({ blobs, bytes }) => ({
+        title: say`Verification of ${dir}`,
+        body: [
+          ...damaged.map(({ digest, path }) =>
+            lineOf(say`removed ${path}: its bytes are not ${digest}`),
+          ),
+          lineOf(say`${blobs} blobs, ${formatSize(bytes)}: ${damaged.length} were damaged`),
+        ],
+      }));
       if (damaged.length === 0) return;
       throw new DifferenceError('cache.damaged', `"${dir}" had ${damaged.length} damaged blobs`, {
         hint: 'check the disk; builds fetch what was removed again',

@@ -7,18 +7,13 @@ import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { CatalogSelection } from '../fbc/index.ts';
 import { parseCatalogSource, type CatalogSource } from '../openshift/catalog/source.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
-import {
-  listCatalog,
-  showCatalog,
-  type CatalogList,
-  type CatalogRequest,
-  type CatalogView,
-} from '../stages/show.ts';
+import { listCatalog, showCatalog, type CatalogRequest, type CatalogView } from '../stages/show.ts';
 import { openBuildTools, type BuildTools } from '../stages/tools.ts';
 import { hostPlacesOf, type CliHost } from './host.ts';
 import { addTo, addAccessOptions, readAccess, readConfig, type AccessOptions } from './options.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
+import { createOutputOption, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
+import { type ReportBlock, gap, lineOf, say, writeReport } from './terminal/report.ts';
 
 type CatalogOptions = AccessOptions & {
   readonly workDir: string;
@@ -38,7 +33,6 @@ type ShowOptions = CatalogOptions & {
 const CATALOG_ARGUMENT =
   'image reference, file:DIRECTORY of file-based catalog files, or oci:DIRECTORY[:TAG] of an image layout';
 
-/** Registers `sealift catalog list` and `sealift catalog show`. */
 export function registerCatalog(program: Command, host: CliHost): void {
   const catalog = program
     .command('catalog')
@@ -58,7 +52,10 @@ function registerList(parent: Command, host: CliHost): void {
     .action(async (name: string, options: CatalogOptions) => {
       const source = parseCatalogSource(name, host.cwd);
       const value = await runCatalog({ name, source, options, host }, listCatalog);
-      await writeFormatted({ host, ...options }, value, formatList);
+      await writeReport({ host, ...options }, value, ({ packages, warnings }) => ({
+        title: say`Packages of ${name}`,
+        body: [...packages.flatMap((found) => listPackage(found)), ...listWarnings(warnings)],
+      }));
     });
 }
 
@@ -90,10 +87,20 @@ function registerShow(parent: Command, host: CliHost): void {
       const { outputFormat } = options;
       const [only] = catalogs;
       if (name !== undefined && catalogs.length === 1 && only) {
-        await writeFormatted({ host, outputFormat }, only.view, formatView);
+        await writeReport({ host, outputFormat }, only.view, (view) => ({
+          title: say`Selection from ${name}`,
+          body: listView(view),
+        }));
       } else {
         const value = { catalogs: catalogs.map(({ catalog, view }) => ({ catalog, ...view })) };
-        await writeFormatted({ host, outputFormat }, value, () => formatViews(catalogs));
+        await writeReport({ host, outputFormat }, value, () => ({
+          title: ['Selection from catalogs'],
+          body: catalogs.flatMap(({ catalog, view }, index) => [
+            ...(index === 0 ? [] : [gap]),
+            lineOf(say`# ${catalog}`),
+            ...listView(view),
+          ]),
+        }));
       }
     });
 }
@@ -107,11 +114,7 @@ type ShownCatalog = {
   readonly arch?: RpmArchitecture;
 };
 
-/**
- * Finds the catalogs to show and what to keep of each. Options win over the configuration.
- *
- * @throws UsageError `usage.selection`, `usage.catalog`
- */
+/** Finds the catalogs to show and what to keep of each. Options win over the configuration. */
 function planShown(
   name: string | undefined,
   options: ShowOptions,
@@ -222,41 +225,48 @@ async function runCatalog<Result>(
   }
 }
 
-function formatList({ packages, warnings }: CatalogList): string {
-  const lines = packages.flatMap(({ name, defaultChannel, channels }) => [
-    name,
-    ...channels.map((channel) => {
-      const mark = channel.name === defaultChannel ? '*' : ' ';
-      return `  ${mark} ${channel.name.padEnd(20)} ${channel.head ?? 'no head'}`;
-    }),
-  ]);
-  return [...lines, ...formatWarnings(warnings), ''].join('\n');
-}
+type ListedPackage = {
+  readonly name: string;
+  readonly defaultChannel: string | null;
+  readonly channels: readonly {
+    readonly name: string;
+    readonly head?: string | null | undefined;
+    readonly entries?: readonly unknown[];
+  }[];
+};
 
-function formatView(view: CatalogView): string {
-  const { packages, bundles, relatedImages, warnings } = view;
-  return [
-    ...packages.flatMap(({ name, defaultChannel, channels }) => [
-      name,
-      ...channels.map((channel) => {
-        const mark = channel.name === defaultChannel ? '*' : ' ';
-        const selected = channel.entries.length;
-        return `  ${mark} ${channel.name.padEnd(20)} ${channel.head ?? 'no head'}, ${selected} selected`;
-      }),
-    ]),
-    '',
-    `bundles ${bundles.length}`,
-    ...bundles.map(({ name, version }) => `  ${name}  ${version ?? ''}`.trimEnd()),
-    '',
-    `images ${relatedImages.length}`,
-    ...relatedImages.map((image) => `  ${image}`),
-    ...formatWarnings(warnings),
-    '',
-  ].join('\n');
-}
+/** A package with its channels, of which the default one has a star, and how much of each is selected. */
+const listPackage = ({ name, defaultChannel, channels }: ListedPackage): readonly ReportBlock[] => [
+  lineOf(say`${name}`),
+  ...channels.map(({ name, head, entries }) => {
+    const mark = name === defaultChannel ? '*' : ' ';
+    const selected = entries === undefined ? [] : say`, ${entries.length} selected`;
+    return lineOf(
+      say`${[mark]} ${name}${[' '.repeat(Math.max(0, 20 - name.length))]} ${head ?? 'no head'}${selected}`,
+      2,
+    );
+  }),
+];
 
-const formatViews = (catalogs: readonly NamedView[]): string =>
-  catalogs.map(({ catalog, view }) => `# ${catalog}\n${formatView(view)}`).join('\n');
+export const listView = ({
+  packages,
+  bundles,
+  relatedImages,
+  warnings,
+}: CatalogView): readonly ReportBlock[] => [
+  ...packages.flatMap((found) => listPackage(found)),
+  gap,
+  lineOf(say`bundles ${bundles.length}`),
+  ...bundles.map(({ name, version }) =>
+    lineOf(version ? say`${name}  ${version}` : say`${name}`, 2),
+  ),
+  gap,
+  lineOf(say`images ${relatedImages.length}`),
+  ...relatedImages.map((image) => lineOf(say`${image}`, 2)),
+  ...listWarnings(warnings),
+];
 
-const formatWarnings = (warnings: readonly string[]): readonly string[] =>
-  warnings.length === 0 ? [] : ['', ...warnings.map((warning) => `warning: ${warning}`)];
+const listWarnings = (warnings: readonly string[]): readonly ReportBlock[] =>
+  warnings.length === 0
+    ? []
+    : [gap, ...warnings.map((warning) => lineOf(say`warning: ${warning}`))];

@@ -3,16 +3,11 @@ import { readVersion } from '../base/program.ts';
 import { parseKeys } from '../openpgp/index.ts';
 import { RED_HAT_KEYS } from '../openshift/release/signature-store.ts';
 import type { CliHost } from './host.ts';
-import {
-  writeContent,
-  createOutputOption,
-  writeFormatted,
-  type OutputFormat,
-} from './terminal/output.ts';
+import { writeContent, createOutputOption, type OutputFormat } from './terminal/output.ts';
+import { lineOf, listRows, say, writeReport } from './terminal/report.ts';
 
 /* This file owns `completion` and `version`, which describe the program itself. */
 
-/** Registers `sealift completion bash|zsh|fish`. */
 export function registerCompletion(program: Command, host: CliHost): void {
   program
     .command('completion')
@@ -142,7 +137,6 @@ function fishOption(option: Option): string {
 
 const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-/** Registers `sealift version`. */
 export function registerVersion(program: Command, host: CliHost): void {
   program
     .command('version')
@@ -155,16 +149,18 @@ export function registerVersion(program: Command, host: CliHost): void {
         version: readVersion(),
         releaseKeys: keys.map(({ fingerprint, name }) => ({ fingerprint, name })),
       };
-      await writeFormatted({ host, outputFormat }, value, () => formatText(value));
+      await writeReport({ host, outputFormat }, value, () => ({
+        title: ['Version'],
+        body: [
+          lineOf(say`sealift ${value.version}`),
+          ...listRows(
+            { width: 13 },
+            value.releaseKeys.map(({ fingerprint, name }) => [
+              'release key',
+              say`${fingerprint}  ${name}`,
+            ]),
+          ),
+        ],
+      }));
     });
 }
-
-const formatText = (value: {
-  readonly version: string;
-  readonly releaseKeys: readonly { readonly fingerprint: string; readonly name: string }[];
-}): string =>
-  [
-    `sealift ${value.version}`,
-    ...value.releaseKeys.map(({ fingerprint, name }) => `release key  ${fingerprint}  ${name}`),
-    '',
-  ].join('\n');

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { variableOf } from '../base/environment.ts';
-import { UsageError, ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
+import { UsageError, ConfigProblems, type DocumentProblem } from '../base/errors.ts';
 import { formatReadableJson } from '../base/text/json.ts';
 import {
   describeConfig,
@@ -22,15 +22,11 @@ import { isInstallationConfig } from '../sites/installation.ts';
 import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
 import { createConfigArgument, createSetOption, createStrictOption, harden } from './options.ts';
-import { readInstallation } from './request-installation.ts';
-import { readSurroundings } from './request.ts';
-import { refuseOverlays } from './run.ts';
-import {
-  writeResult,
-  createOutputOption,
-  writeFormatted,
-  type OutputFormat,
-} from './terminal/output.ts';
+import { readInstallation } from './ask-installation.ts';
+import { checkSurroundings } from './ask-appliance.ts';
+import { refuseOverlays } from './build-installation-iso.ts';
+import { writeResult, createOutputOption, type OutputFormat } from './terminal/output.ts';
+import { type Report, lineOf, quoteProblems, say, writeReport } from './terminal/report.ts';
 
 /* This file owns `config show` and `validate`, which read a configuration without network. */
 
@@ -39,7 +35,6 @@ type Options = {
   readonly outputFormat: 'text' | 'json' | 'yaml';
 };
 
-/** Registers `sealift config show [CONFIG...]`. */
 export function registerConfig(program: Command, host: CliHost): void {
   const config = program
     .command('config')
@@ -149,7 +144,7 @@ export function registerValidate(program: Command, host: CliHost): void {
       const { problems, notes } = strict ? hardenNotes(found) : found;
       const file = nameConfig(input);
       const value: Verdict = { file, valid: problems.length === 0, problems, notes };
-      await writeFormatted({ host, outputFormat }, value, formatVerdict);
+      await writeReport({ host, outputFormat }, value, describeVerdict);
       if (problems.length > 0) throw new ConfigProblems(file, problems);
     });
 }
@@ -162,7 +157,6 @@ type ValidateOptions = {
 
 type Found = Pick<Verdict, 'problems' | 'notes'>;
 
-/** Makes every note a problem. */
 const hardenNotes = ({ problems, notes }: Found): Found => ({
   problems: [...problems, ...notes.map(harden)],
   notes: [],
@@ -173,11 +167,10 @@ type Check = (input: ConfigInput, host: CliHost) => Found | Promise<Found>;
 /** Checks by the rules of `build live-iso`; problems of files next to it are thrown one by one. */
 const checkAppliance: Check = (input, host) => {
   const check = checkConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
-  if (check.problems.length === 0) readSurroundings(input.files[0].path, host);
+  if (check.problems.length === 0) checkSurroundings(input.files[0].path, host);
   return check;
 };
 
-/** Checks by the rules of `build installation-iso`. */
 const checkInstallation: Check = async ({ files: [{ path, shownAs }] }, host) => {
   try {
     const { notes } = await readInstallation(path, shownAs, host);
@@ -196,8 +189,8 @@ const toProblem = (note: DocumentProblem | string, file: string): DocumentProble
 
 const NOTE = { severity: 'note', code: 'config.note' } as const;
 
-/** Formats the verdict without problems: they go to stderr, where every failure is reported. */
-function formatVerdict({ file, valid, notes }: Verdict): string {
-  const lines = notes.map(formatProblem);
-  return [...lines, ...(valid ? [`${file} is valid`] : []), ''].join('\n');
-}
+/** Describes the verdict without problems: they go to stderr, where every failure is reported. */
+export const describeVerdict = ({ file, valid, notes }: Verdict): Report => ({
+  title: say`Check of ${file}`,
+  body: [...quoteProblems(notes), ...(valid ? [lineOf(say`${file} is valid`)] : [])],
+});

@@ -12,15 +12,13 @@ import { formatMarkdown } from './terminal/markdown.ts';
 import {
   createOutputOption,
   writeContent,
-  writeFormatted,
   writeMessage,
   type OutputFormat,
 } from './terminal/output.ts';
-import { formatReport } from './terminal/report.ts';
+import { formatReport, say, summarize, writeReport, type Report } from './terminal/report.ts';
 
 /* This file owns `help` and `explain`, which print the documents of the package, without network. */
 
-/** Registers `sealift help [TOPIC]`. */
 export function registerHelp(program: Command, host: CliHost): void {
   program
     .helpCommand(false)
@@ -76,7 +74,6 @@ type Topic = { readonly name: string; readonly title: string };
 
 const DOCS = new URL('docs/', PACKAGE_ROOT);
 
-/** The guides of the package, by name. */
 async function listTopics(): Promise<readonly Topic[]> {
   const files = (await readdir(DOCS)).filter((file) => file.endsWith('.md')).sort();
   const names = files.map((file) => file.slice(0, -'.md'.length));
@@ -97,7 +94,7 @@ async function readDocument(name: string): Promise<string> {
 function formatTopics(topics: readonly Topic[]): string {
   const summary = topics.map(({ name, title }) => [name, [title]] as const);
   return [
-    formatReport({ title: [], summary, tables: [], notes: [] }),
+    formatReport({ title: [], body: summarize(summary) }),
     'A guide: sealift help TOPIC. A code of an error: sealift explain CODE.',
     'All commands: sealift --help. Options of a command: sealift COMMAND --help.',
     '',
@@ -127,7 +124,7 @@ export function registerExplain(program: Command, host: CliHost): void {
       const code = given.replace(/^\[(.*)\]$/, '$1');
       const row = rows.find((one) => one.code === code) ?? refuseCode(code, rows);
       const exits = listExitCodes(await readDocument('exit-codes'));
-      await writeFormatted({ host, outputFormat }, row, () => formatCode(row, exits));
+      await writeReport({ host, outputFormat }, row, (row) => describeCode(row, exits));
     });
 }
 
@@ -149,7 +146,6 @@ function listCodes(text: string): readonly CodeRow[] {
   });
 }
 
-/** Meanings of exit codes. */
 const listExitCodes = (text: string): ReadonlyMap<number, string> =>
   new Map(
     text.split('\n').flatMap((line) => {
@@ -166,10 +162,10 @@ const splitCells = (line: string): readonly string[] =>
         .map((cell) => cell.trim())
     : [];
 
-function formatCode(
+function describeCode(
   { code, area, exitCodes, meaning, whatToDo }: CodeRow,
   exits: ReadonlyMap<number, string>,
-): string {
+): Report {
   const summary = [
     ['code', [code]],
     ['about', [area]],
@@ -177,7 +173,7 @@ function formatCode(
     ['what to do', [whatToDo]],
     ...exitCodes.map((exit) => ['exit code', [`${exit}, ${exits.get(exit) ?? ''}`]] as const),
   ] as const;
-  return formatReport({ title: [], summary, tables: [], notes: [] });
+  return { title: say`Error ${code}`, body: summarize(summary) };
 }
 
 /** Most codes that are named as near. */

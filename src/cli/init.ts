@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import { dirname, join, basename, resolve } from 'node:path';
 import { LossError, formatProblem } from '../base/errors.ts';
+import { formatReadableJson } from '../base/text/json.ts';
 import { formatCommand } from '../base/text/shell.ts';
 import { toPrintable } from '../base/text/words.ts';
 import {
@@ -25,7 +26,6 @@ import {
   createForceOption,
   writeResult,
   createOutputOption,
-  writeFormatted,
   writeMessage,
   type OutputFormat,
 } from './terminal/output.ts';
@@ -39,7 +39,6 @@ type Template = {
   readonly next: (first: string) => string;
 };
 
-/** Registers `sealift init [--template ove|minimal|ibi|sites] [DIR]`. */
 export function registerInit(program: Command, host: CliHost): void {
   program
     .command('init')
@@ -136,7 +135,7 @@ export function registerImportImageset(program: Command, host: CliHost): void {
     .option('--output <file>', 'write the configuration to this file, not to stdout')
     .addOption(createForceOption())
     .option('--allow-losses', 'exit with 0 even if something is lost', false)
-    .addOption(createOutputOption())
+    .addOption(createOutputOption(['text', 'json']))
     .addHelpText(
       'after',
       '\nSettings without a counterpart are left out and reported on stderr with their line: as "lost" if the\n' +
@@ -155,7 +154,7 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
   const isPrinted = outputFormat === 'json' && output === undefined;
   const written = isPrinted ? [] : await writeTexts(host, texts, { ...options, inputs: [file] });
   if (outputFormat === 'json') {
-    await writeFormatted({ host, outputFormat }, toJson(imported), () => text);
+    await writeResult(host, formatReadableJson(toJson(imported)));
   } else {
     for (const note of imported.notes) writeMessage(host, `${formatNote(note)}\n`);
     for (const path of written)
@@ -168,7 +167,6 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
   if (!options.allowLosses) refuseLosses(file, imported.notes);
 }
 
-/** @throws LossError `import.losses` */
 function refuseLosses(file: string, notes: readonly ImportNote[]): void {
   const losses = notes.filter(isLoss).length;
   if (losses === 0) return;

@@ -6,44 +6,24 @@ import { formatSize } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
 import type { LayoutDifference } from '../media/compare-layout.ts';
 import { useMedium } from '../media/open.ts';
-import { isUpgradeLabel } from '../stages/4-lay-out/lay-out-upgrade-iso.ts';
-import {
-  lockIso,
-  type IsoRequest,
-  type PrepareIso,
-  reproduceIso,
-  type Reproduction,
-} from '../stages/build.ts';
-import { prepareInstallationIso } from '../stages/installation-iso.ts';
-import { prepareLiveIso } from '../stages/live-iso.ts';
-import { type Lock, secretsPathOf } from '../stages/resolved/record.ts';
-import type { BuildTools } from '../stages/tools.ts';
-import { prepareUpgradeIso } from '../stages/upgrade-iso.ts';
-import {
-  addInstallationIsoOptions,
-  addOtherProducts,
-  isInstallationNamed,
-} from './build-installation-iso.ts';
-import {
-  addUpgradeOptions,
-  runUpgrade,
-  type UpgradeCommandOptions,
-  addFromOption,
-} from './build-upgrade-iso.ts';
+import type { Reproduction } from '../stages/build.ts';
+import { secretsPathOf } from '../stages/resolved/record.ts';
+import { addOtherProducts, findConfigArgument, productArgument, toNames } from './find-product.ts';
 import type { CliHost } from './host.ts';
 import { addLockFileOptions, refuseLockInFront, createLockKeyOption } from './lock-options.ts';
+import type { ProductRow, ProductTable } from './product.ts';
+import type { ProductFlags } from './product.ts';
+import { formatPath } from './terminal/output.ts';
 import {
-  addLiveOptions,
-  findConfigArgument,
-  LIVE_ARGUMENTS,
-  runInstallation,
-  runLive,
-  type InstallationCommandOptions,
-  type LiveCommandOptions,
-  type RecipeOptions,
-  type RecipeCall,
-} from './run.ts';
-import { writeFormatted, formatPath } from './terminal/output.ts';
+  type Phrase,
+  type Report,
+  gap,
+  lineOf,
+  listShown,
+  nextStep,
+  say,
+  writeReport,
+} from './terminal/report.ts';
 
 /* This file owns `lock`, and `reproduce`, which compares a build with an ISO. */
 
@@ -53,23 +33,34 @@ const OUTPUT = {
 };
 
 /** Registers `sealift lock [live-iso] [CONFIG...]`, and the other products as commands below it. */
-export function registerLock(program: Command, host: CliHost): void {
+export function registerLock(program: Command, host: CliHost, products: ProductTable): void {
+  const [first, ...others] = products;
+  const act = async (row: ProductRow, config: ConfigNames, options: ProductFlags) => {
+    const written = await row.lock({ config, host, options: { ...options, lock: true } });
+    await report(written, options, host);
+  };
   // Options after the name of another product belong to that product.
-  const live = program.enablePositionalOptions().command('lock');
-  const lock = addLockFileOptions(addLiveOptions(live, OUTPUT))
+  const lock = addLockFileOptions(
+    first.addOptions(program.enablePositionalOptions().command('lock'), OUTPUT),
+  )
     .enablePositionalOptions()
     .helpCommand(false)
     .description('resolve everything and write it to the lock, by digest, without building')
     .usage('[options] [product] [config...]')
-    .argument(...LIVE_ARGUMENTS)
+    .argument(...productArgument([first]))
     .addHelpText('after', HELP)
-    .action(async (args: readonly string[], options: LiveCommandOptions) => {
-      const config = await findConfigArgument(args, ['live-iso'], host);
-      const call = { config, host, options: { ...options, lock: true } };
-      await report(await runLive(call, locking(prepareLiveIso)), call);
+    .action(async (args: readonly string[], options: ProductFlags) => {
+      await act(first, await findConfigArgument(args, { products, named: [first] }, host), options);
     });
   lock.hook('preSubcommand', refuseLockInFront);
-  registerOthers(lock, host);
+  for (const row of others) {
+    addLockFileOptions(row.addOptions(lock.command(row.name)))
+      .description(row.words?.lock.description ?? '')
+      .addHelpText('after', row.words?.lock.help ?? '')
+      .action((config: string | ConfigNames, options: ProductFlags) =>
+        act(row, toNames(config), options),
+      );
+  }
 }
 
 const HELP =
@@ -79,46 +70,11 @@ const HELP =
   '\nProducts: live-iso (default), and those listed as commands.\n' +
   '\nExample:\n  $ sealift lock appliance-config.yaml && sealift build --locked';
 
-function registerOthers(lock: Command, host: CliHost): void {
-  addLockFileOptions(addUpgradeOptions(lock.command('upgrade-iso')))
-    .description('the same for an upgrade ISO, with its path in the update graph')
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ sealift lock upgrade-iso --from 4.20.6 && sealift build upgrade-iso --locked',
-    )
-    .action(async (config: ConfigNames, options: UpgradeCommandOptions) => {
-      const call = { config, host, options: { ...options, lock: true } };
-      await report(await runUpgrade(call, locking(prepareUpgradeIso)), call);
-    });
-  addLockFileOptions(addInstallationIsoOptions(lock.command('installation-iso')))
-    .description('the same for an installation ISO')
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ sealift lock installation-iso --base-iso rhcos-live.x86_64.iso',
-    )
-    .action(async (config: string, options: InstallationCommandOptions) => {
-      const call = { config: [config] as const, host, options: { ...options, lock: true } };
-      const written = await runInstallation(call, locking(prepareInstallationIso));
-      await report(written, call);
-    });
-}
+type Written = Awaited<ReturnType<ProductRow['lock']>>;
 
-type Written = { readonly path: string; readonly lock: Lock };
-
-/** Locks a request of any product. */
-const locking =
-  <Request extends IsoRequest>(prepare: PrepareIso<Request>) =>
-  async (request: Request, tools: BuildTools): Promise<Written> => {
-    const lock = await lockIso(request, tools, prepare);
-    return { path: request.lock?.path ?? '', lock };
-  };
-
-async function report(
-  written: Written,
-  { options, host }: { readonly options: RecipeOptions; readonly host: CliHost },
-): Promise<void> {
+async function report(written: Written, options: ProductFlags, host: CliHost): Promise<void> {
   const result = describe(written, relative(host.cwd, written.path));
-  await writeFormatted({ host, ...options }, result, () => formatResult(result, nextOf(host)));
+  await writeReport({ host, ...options }, result, () => describeLocked(result, nextOf(host)));
 }
 
 /** The build from the lock: the command line of this run, as a build. */
@@ -139,20 +95,26 @@ const describe = ({ lock }: Written, file: string) => {
   };
 };
 
-const formatResult = (
+export const describeLocked = (
   { file, secrets, release, ...counts }: ReturnType<typeof describe>,
   next: string,
-): string =>
-  [
-    `${file} has ${release ? `release ${release.version} ${release.architecture}, ` : ''}` +
-      `${counts.images} images, ${counts.catalogs} catalogs, ${counts.tags} tags`,
+): Report => ({
+  title: say`Lock ${file}`,
+  body: [
+    lineOf(
+      say`${file} has ${release ? say`release ${release.version} ${release.architecture}, ` : []}${counts.images} images, ${counts.catalogs} catalogs, ${counts.tags} tags`,
+    ),
     ...(secrets === undefined
       ? []
-      : [`${secrets} has the values drawn at random: they are secret, never commit them`]),
-    '',
-    `next: ${next}`,
-    '',
-  ].join('\n');
+      : [
+          lineOf(
+            say`${secrets} has the values drawn at random: they are secret, never commit them`,
+          ),
+        ]),
+    gap,
+    nextStep(next),
+  ],
+});
 
 const CONFIG = {
   flags: '--config <file...>',
@@ -160,34 +122,40 @@ const CONFIG = {
     'configuration files; later ones override earlier ones (default: "appliance-config.yaml")',
 };
 
-type ReproduceOptions = Omit<
-  LiveCommandOptions & UpgradeCommandOptions & InstallationCommandOptions,
-  'lock'
-> & {
+type ReproduceOptions = Omit<ProductFlags, 'lock'> & {
   readonly config?: ConfigNames;
   readonly lock?: string;
 };
 
 /** Registers `sealift reproduce ISO`: exit code 8 if a build would make other bytes. */
-export function registerReproduce(program: Command, host: CliHost): void {
-  const command = addLiveOptions(program.command('reproduce'), CONFIG)
+export function registerReproduce(program: Command, host: CliHost, products: ProductTable): void {
+  const [first, ...others] = products;
+  const command = first
+    .addOptions(program.command('reproduce'), CONFIG)
     .description('compare an ISO with what a build makes from the same configuration and lock')
     .option('--lock <file>', 'the lock that the ISO was built with')
     .addOption(createLockKeyOption())
     .argument('<iso>', 'ISO made by sealift');
-  const refuseOthers = addOtherProducts(command, addFromOption);
+  const refuseOthers = addOtherProducts(command, products, others);
   command
     .addHelpText('after', REPRODUCE_HELP)
     .action(async (iso: string, options: ReproduceOptions) => {
-      const { config = ['appliance-config.yaml'], lock, ...given } = options;
+      const { config = [first.config], lock, ...given } = options;
       const output = resolve(host.cwd, iso);
-      const product = await findProduct(output, config, host);
+      const label = await useMedium(output, ({ volume }) => Promise.resolve(volume.volumeId));
+      const product =
+        others.find(({ marks }) => marks?.ofConfig?.(config, host)) ??
+        others.find(({ marks }) => marks?.ofLabel?.(label)) ??
+        first;
       refuseOthers(product);
       const locking = lock === undefined ? {} : { locked: true, lockFile: lock };
-      const call = { config, options: { ...given, output, compares: true, ...locking }, host };
-      const result = await REPRODUCE[product](call);
+      const result = await product.reproduce({
+        config,
+        options: { ...given, output, compares: true, ...locking },
+        host,
+      });
       const name = formatPath(output, host);
-      await writeFormatted({ host, ...options }, result, (result) => format(name, result));
+      await writeReport({ host, ...options }, result, (result) => describeReproduced(name, result));
       if (result.result !== 'different') return;
       throw new DifferenceError('reproduce.differences', `${name} is not what a build makes`, {
         hint: 'give the configuration, lock, base ISO and environment that it was built with',
@@ -202,58 +170,38 @@ const REPRODUCE_HELP =
   '--from of an upgrade ISO is also in the lock.\n' +
   '\nExample:\n  $ sealift reproduce ove.iso --config appliance-config.yaml --lock sealift.lock.json';
 
-type ReproduceCall = RecipeCall<
-  LiveCommandOptions & UpgradeCommandOptions & InstallationCommandOptions
->;
-
-const REPRODUCE = {
-  'live-iso': (call: ReproduceCall) =>
-    runLive(call, (...given) => reproduceIso(...given, prepareLiveIso)),
-  'upgrade-iso': (call: ReproduceCall) =>
-    runUpgrade(call, (...given) => reproduceIso(...given, prepareUpgradeIso)),
-  'installation-iso': (call: ReproduceCall) =>
-    runInstallation(call, (...given) => reproduceIso(...given, prepareInstallationIso)),
-} as const;
-
-/**
- * Finds the product; an installation ISO has the label of its base, so only its configuration
- * identifies it.
- */
-async function findProduct(
-  output: string,
-  config: ConfigNames,
-  host: CliHost,
-): Promise<keyof typeof REPRODUCE> {
-  const label = await useMedium(output, ({ volume }) => Promise.resolve(volume.volumeId));
-  if (isInstallationNamed(config, host)) return 'installation-iso';
-  return isUpgradeLabel(label) ? 'upgrade-iso' : 'live-iso';
-}
-
 /** Most entries shown of each kind; `-o json` has all. */
 const SHOWN = 20;
 
-function format(name: string, { result, size, differences, notCompared }: Reproduction): string {
+export function describeReproduced(
+  name: string,
+  { result, size, differences, notCompared }: Reproduction,
+): Report {
   const { found, expected } = size;
   const bytes = (sum: readonly LayoutDifference[]): string =>
     formatSize(sum.reduce((total, { size }) => total + size, 0));
-  return [
-    ...(found === expected ? [] : [`size: ${found} bytes, a build makes ${expected}`]),
-    ...differences.slice(0, SHOWN).map(formatDifference),
-    ...(differences.length > SHOWN
-      ? [`and ${differences.length - SHOWN} more; -o json lists all`]
-      : []),
-    ...(result === 'equal'
-      ? [`${name} is equal: a build makes the same ${formatSize(expected)}`]
-      : []),
-    ...(result === 'equal-as-compared'
-      ? [
-          `${name} is equal in base, blobs and directories`,
-          `not compared: ${bytes(notCompared)} that depend on values drawn at random, which are not known here`,
-        ]
-      : []),
-    '',
-  ].join('\n');
+  return {
+    title: say`Reproduction of ${name}`,
+    body: [
+      ...(found === expected ? [] : [lineOf(say`size: ${found} bytes, a build makes ${expected}`)]),
+      ...listShown(
+        differences.map((difference) => lineOf(describeDifference(difference))),
+        SHOWN,
+      ),
+      ...(result === 'equal'
+        ? [lineOf(say`${name} is equal: a build makes the same ${formatSize(expected)}`)]
+        : []),
+      ...(result === 'equal-as-compared'
+        ? [
+            lineOf(say`${name} is equal in base, blobs and directories`),
+            lineOf(
+              say`not compared: ${bytes(notCompared)} that depend on values drawn at random, which are not known here`,
+            ),
+          ]
+        : []),
+    ],
+  };
 }
 
-const formatDifference = ({ part, offset, size, paths }: LayoutDifference): string =>
-  `${part}: ${size} bytes at ${offset} differ${paths[0] === undefined ? '' : `: ${paths[0]}`}`;
+const describeDifference = ({ part, offset, size, paths }: LayoutDifference): Phrase =>
+  say`${part}: ${size} bytes at ${offset} differ${paths[0] === undefined ? [] : say`: ${paths[0]}`}`;

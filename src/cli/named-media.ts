@@ -5,7 +5,7 @@ import type { IsoImage } from '../iso/index.ts';
 import { useMedium, useSource } from '../media/open.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { hostPlacesOf, type CliHost } from './host.ts';
-import { OUTPUT_STAGES } from './terminal/continuation.ts';
+import { OUTPUT_STAGES } from './terminal/meters.ts';
 import { createProgress, type LogFormat } from './terminal/progress.ts';
 
 /* This file owns work that is shown with its progress, and media as the command line names them. */
@@ -56,10 +56,7 @@ export async function runWithProgress<Result>(
 /** Description of the argument `<iso>` of every command that opens media by `useNamed`. */
 export const ISO_ARGUMENT = 'ISO: a file, a block device, or an https://, oci:// or s3:// address';
 
-/**
- * Opens a medium as the command line names it, works with it, and closes it; `name` may be
- * printed.
- */
+/** Opens a medium as the command line names it, works with it, and closes it; `name` may be printed. */
 export async function useNamed<Result>(
   text: string,
   host: CliHost,
@@ -73,10 +70,6 @@ export async function useNamed<Result>(
   }
 }
 
-/**
- * Opens an ISO image as the command line names it, works with it, and closes it; `name` may be
- * printed.
- */
 export const useIso = <Result>(
   text: string,
   host: CliHost,

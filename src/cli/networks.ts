@@ -2,11 +2,7 @@ import { findNetworkTool, type HostNetwork, planHosts } from '../nmstate/index.t
 import type { CliHost } from './host.ts';
 import { writeMessage } from './terminal/output.ts';
 
-/**
- * Plans the networks of hosts for the commands that write profiles; warnings go to standard error.
- *
- * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
- */
+/** Plans the networks of hosts for the commands that write profiles; warnings go to standard error. */
 export async function planNetworks(
   hosts: readonly HostNetwork[],
   host: CliHost,

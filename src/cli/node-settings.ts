@@ -17,7 +17,6 @@ const LOADS = /^(?:-r|--require|--import|--loader|--experimental-loader)$/;
  * started would obey.
  *
  * @returns warnings about what is ignored, and about code that Node has loaded before the program
- * @throws ConfigError `env.node-options` for an option that nothing here can undo
  */
 export function overrideNodeSettings(env: NodeJS.ProcessEnv): readonly string[] {
   const warnings: string[] = [];
@@ -42,10 +41,23 @@ export function overrideNodeSettings(env: NodeJS.ProcessEnv): readonly string[] 
 
 /** The names of options; Node takes `_` for `-` in them. */
 const listOptions = (text: string): readonly string[] =>
-  text
-    .split(/\s+/)
+  splitOptions(text)
     .filter((word) => word.startsWith('-'))
-    .map((word) => word.replace(/^"|=.*$/gs, '').replaceAll('_', '-'));
+    .map((word) => word.replace(/=.*$/s, '').replaceAll('_', '-'));
+
+/** Splits as Node does: at spaces outside of double quotes, in which a backslash takes the next character as it is. */
+function splitOptions(text: string): readonly string[] {
+  const words = [''];
+  let isQuoted = false;
+  for (const [, escaped, character = ''] of text.matchAll(/\\(.)|(.)/gs)) {
+    const [last = ''] = words.slice(-1);
+    if (escaped !== undefined) words[words.length - 1] = last + (isQuoted ? '' : '\\') + escaped;
+    else if (character === '"') isQuoted = !isQuoted;
+    else if (character === ' ' && !isQuoted) words.push('');
+    else words[words.length - 1] = last + character;
+  }
+  return words;
+}
 
 const refuseKeyLog = (): ConfigError =>
   new ConfigError(

@@ -1,5 +1,6 @@
 import { Argument, Option, type Command } from 'commander';
 import { UsageError, type Problem } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../base/text/words.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig, readConfigFiles } from '../config/load.ts';
@@ -12,21 +13,24 @@ import { hostPlacesOf, type CliHost } from './host.ts';
 
 /* This file owns the options that several commands share, and how they are read: reuse, seeds, access to registries. */
 
-/** Creates the refusal of an option's value; the code is `usage.` and the name of the option. */
+/** Creates the refusal of an option's value; unless `option` names it, the code is `usage.` and its name. */
 export const refuseOption = (
   code: string,
   found: string,
-  details: { readonly expected: string; readonly hint?: string },
-): UsageError =>
-  new UsageError(code, `--${code.replace('usage.', '')} is "${found}"`, { ...details, found });
+  {
+    option = `--${code.replace('usage.', '')}`,
+    ...details
+  }: { readonly expected: string; readonly hint?: string; readonly option?: string },
+): UsageError => new UsageError(code, `${option} is "${found}"`, { ...details, found });
 
-/** Reads an option's value as a whole number; both ends are in the range. */
+/** A whole number in the range, both ends included; `option` is its name, if the code does not have it. */
 export const parseWhole =
-  (code: string, [least, most]: readonly [number, number]) =>
+  (code: string, [least, most]: readonly [number, number], option?: string) =>
   (text: string): number => {
     const value = Number(text);
     if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-    throw refuseOption(code, text, { expected: `a whole number from ${least} to ${most}` });
+    const expected = `a whole number from ${least} to ${most}`;
+    throw refuseOption(code, text, { expected, ...withoutUndefined({ option }) });
   };
 
 /** Collects the values of an option that may be repeated. */
@@ -35,24 +39,20 @@ export const addTo = (value: string, earlier: readonly string[] = []): readonly 
   value,
 ];
 
-/** Creates `--set` for every command that takes the configuration of an appliance. */
 export const createSetOption = (): Option =>
   new Option(
     '--set <path=value>',
     'override a value of the files, as in build.concurrency=4; may be repeated',
   ).argParser(addTo);
 
-/** Creates `--strict` for every command that checks inputs without making anything. */
 export const createStrictOption = (): Option =>
   new Option('--strict', 'treat every warning and note as an error, for pipelines').default(false);
 
-/** The same finding as an error, for `--strict`. */
 export const harden = <Found extends Problem>(found: Found): Found => ({
   ...found,
   severity: 'error',
 });
 
-/** Creates the argument for the configuration of an appliance. */
 export const createConfigArgument = (
   description = 'configuration files; later ones override earlier ones',
 ): Argument =>
@@ -61,7 +61,6 @@ export const createConfigArgument = (
     'appliance-config.yaml',
   );
 
-/** Creates `--wait` for every command that writes an output. */
 export const createWaitOption = (): Option =>
   new Option('--wait', 'wait for another run that writes the same output').default(false);
 
@@ -76,7 +75,25 @@ export const createRetryOption = (): Option =>
     throw refuseOption('usage.retry-for', text, { expected: DURATION_FORM });
   });
 
-/** Adds the options for reusing earlier ISOs to commands that lay out an ISO. */
+export const addSignatureOptions = (command: Command): Command =>
+  command
+    .option(
+      '--signatures <path>',
+      'release signatures: a folder sha256=HEX/signature-N, or a file with ConfigMaps',
+    )
+    .option(
+      '--signature-url <url>',
+      'signature store to ask before the public ones (default: OCP_SIGNATURE_URL)',
+    )
+    .addOption(createKeysOption())
+    .option('--allow-unsigned', 'accept a nightly or CI build without a signature');
+
+export const createKeysOption = (): Option =>
+  new Option(
+    '--signature-keys <file>',
+    'public keys that sign releases (default: OCP_SIGNATURE_VERIFICATION_PK, or those of Red Hat)',
+  );
+
 export const addReuseOptions = (command: Command): Command =>
   addSeedOptions(command)
     .option(
@@ -100,10 +117,6 @@ export const addReuseOptions = (command: Command): Command =>
       'ignore what earlier builds recorded about files: read and hash them again',
     );
 
-/**
- * Adds the options for places where commands that write an ISO find blobs before they ask the
- * network.
- */
 export const addSeedOptions = (command: Command): Command =>
   command
     .option(
@@ -123,7 +136,6 @@ function parseCacheFolder(text: string): string {
   });
 }
 
-/** Reads an option's value as a size. */
 export const parseCacheSize =
   (code: string) =>
   (text: string): number => {
@@ -178,7 +190,6 @@ export function readAccess(
   return { ...config, build: { ...config.build, ...given } };
 }
 
-/** @throws UsageError `usage.set` */
 export function readConfig(
   { config, set }: AccessOptions,
   host: CliHost,

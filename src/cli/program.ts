@@ -24,30 +24,36 @@ import { registerRehearse } from './medium/rehearse.ts';
 import { registerRepair } from './medium/repair.ts';
 import { registerVerify } from './medium/verify.ts';
 import { registerPlan } from './plan.ts';
+import type { ProductTable } from './product.ts';
+import { PRODUCTS } from './products.ts';
+import { registerAudit } from './serve/audit.ts';
 import { registerRegistry } from './serve/registry.ts';
 import { registerServe } from './serve/serve.ts';
 import { registerToken } from './serve/token.ts';
 import { overrideNodeSettings } from './node-settings.ts';
-import { createContinuation } from './terminal/continuation.ts';
 import { printError, toUsageError } from './terminal/errors.ts';
 import { createRunLog } from './terminal/log.ts';
-import { showEvent, showMessage, writeMessage, writeResult } from './terminal/output.ts';
+import { createContinuation } from './terminal/progress.ts';
+import {
+  showEvent,
+  showMessage,
+  writeEvent,
+  writeMessage,
+  writeResult,
+} from './terminal/output.ts';
+import { admitVariables, createOptionVariables } from './variables.ts';
 import { registerResources, registerWhy } from './why.ts';
 
 /*
- * The command line. Arguments and a CliHost come in; results go to stdout, messages to stderr,
- * and an exit code leaves. Commands read options and files, call the other rooms and format what
- * they return. No other room may import this one, and no command may use the process except
- * through the CliHost.
+ * The command line. Arguments and a CliHost come in; results go to stdout, messages to stderr, and an exit
+ * code leaves. Commands read options and files, call the other rooms and format what they return. No other
+ * room may import this one, and no command may use the process except through the CliHost.
  */
 
 const EXIT_USAGE = 2;
 
-/**
- * All commands, in the order of help. A command is a file that exports `register<Name>(program,
- * host)`; add it to this list.
- */
-const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
+/** All commands, in the order of help; each is a file that exports `register<Name>(program, host)`. */
+const REGISTER: readonly ((program: Command, host: CliHost, products: ProductTable) => void)[] = [
   registerInit,
   registerImportImageset,
   registerValidate,
@@ -77,6 +83,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerRegistry,
   registerServe,
   registerToken,
+  registerAudit,
   registerCache,
   registerExplain,
   registerHelp,
@@ -84,12 +91,8 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerVersion,
 ];
 
-/**
- * Creates the whole command line for commander; no part of it ends the process.
- *
- * @param isJson true if only JSON goes to stderr, not even help when a command is missing
- */
-export function createProgram(host: CliHost, isJson = false): Command {
+/** No part of the command line ends the process. `isJson`: only JSON goes to stderr, not even help. */
+export function createProgram(host: CliHost, isJson = false, products = PRODUCTS): Command {
   const program = new Command('sealift')
     .description('builds OpenShift appliance media')
     .version(readVersion(), '--version', 'print the version')
@@ -109,9 +112,10 @@ export function createProgram(host: CliHost, isJson = false): Command {
         '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
         '7 disk, 8 differences found, 9 imported with losses, 10 not provable, 11 not signed,\n' +
         '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.\n' +
-        '\nGuides: sealift help. The code of an error: sealift explain CODE.',
+        '\nGuides: sealift help. The code of an error: sealift explain CODE.\n' +
+        'Every option has a variable, as SEALIFT_WORK_DIR for --work-dir: sealift help cli.',
     );
-  for (const register of REGISTER) register(program, host);
+  for (const register of REGISTER) register(program, host, products);
   addLogOptions(program, host);
   return program;
 }
@@ -133,57 +137,86 @@ export function addLogOptions(program: Command, host: CliHost): void {
   };
   addBelow(program);
   program.hook('preAction', async (_program, action) => {
+    const started = { type: 'run-started', version: readVersion(), command: nameOf(action) };
+    const taken = host.variables?.take(action) ?? [];
     await host.log?.open(action.optsWithGlobals<LogOptions>(), host.cwd);
-    host.log?.record({ type: 'run-started', version: readVersion(), command: nameOf(action) });
+    host.log?.record(started);
+    if (taken.length > 0) showVariables(host, taken);
   });
+}
+
+/** Names the variables that set options: those that relax a check even with `--quiet`. */
+function showVariables(host: CliHost, names: readonly string[]): void {
+  const isJson = wantsJson(host.args ?? [], host.env);
+  warnOfEnvironment(host, host.variables?.warnings() ?? [], isJson);
+  const message = `note: options from the environment: ${names.join(', ')}`;
+  if (isJson) writeEvent(host, { type: 'message', message });
+  else writeMessage(host, `${message}\n`);
 }
 
 const nameOf = (command: Command): string =>
   command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 
 /** Runs a command line without the program's own name and returns the exit code. */
-export async function runProgram(args: readonly string[], given: CliHost): Promise<number> {
-  const log = createRunLog(given.now, (message) => {
+export async function runProgram(
+  args: readonly string[],
+  given: CliHost,
+  products = PRODUCTS,
+): Promise<number> {
+  const log = createRunLog(given, (message) => {
     showMessage(given, `warning: ${message}\n`);
   });
+  let grace = GRACE;
+  const host = {
+    ...given,
+    args,
+    log,
+    environment: [],
+    continuation: createContinuation(),
+    variables: createOptionVariables(given.env),
+    allowGrace(wanted: number) {
+      grace = wanted;
+    },
+  };
   const started = given.now();
-  const exitCode = await runCommand(args, { ...given, args, log });
+  const exitCode = await runCommand(host, products, () => grace);
   log.record({ type: 'run-done', exitCode, milliseconds: given.now() - started });
   await log.close();
   return exitCode;
 }
 
-/** Applies the rules for settings of Node, and prints what they change. */
-function settleEnvironment(host: CliHost, isJson: boolean): readonly string[] {
-  const warnings = overrideNodeSettings(host.env);
+/** Prints warnings about the environment, which reports repeat. */
+function warnOfEnvironment(host: CliHost, warnings: readonly string[], isJson: boolean): void {
   for (const message of warnings) {
-    if (isJson) showEvent(host, { type: 'warning', message });
-    else writeMessage(host, `warning: ${message}\n`);
+    const event = { type: 'warning', message };
+    host.log?.record(event);
+    if (isJson) showEvent(host, event);
+    else showMessage(host, `warning: ${message}\n`);
+    host.environment?.push(message);
   }
-  return warnings;
 }
 
-async function runCommand(args: readonly string[], given: CliHost): Promise<number> {
-  let milliseconds = GRACE;
-  const allowGrace = (wanted: number): void => {
-    milliseconds = wanted;
-  };
-  const continuation = createContinuation();
-  const known = { ...given, allowGrace, continuation };
+async function runCommand(
+  host: CliHost & Pick<Required<CliHost>, 'args'>,
+  products: ProductTable,
+  grace: () => number,
+): Promise<number> {
+  const { args, env, signal } = host;
+  const isJson = wantsJson(args, env);
   try {
-    const host = { ...known, environment: settleEnvironment(given, wantsJson(args)) };
-    const program = createProgram(host, wantsJson(args));
-    const running = program.parseAsync([...args], { from: 'user' });
-    await endInTime(running, { signal: given.signal, grace: () => milliseconds });
+    warnOfEnvironment(host, overrideNodeSettings(env), isJson);
+    const program = createProgram(host, isJson, products);
+    warnOfEnvironment(host, admitVariables(program, { env, words: args }), isJson);
+    await endInTime(() => program.parseAsync([...args], { from: 'user' }), { signal, grace });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      return printError(known, interruptionOf(known) ?? explainFailure(error), wantsJson(args));
+      return printError(host, interruptionOf(host) ?? explainFailure(error), isJson);
     }
     if (error.exitCode === 0) return 0;
     // Help, which commander has already printed, is more useful than a sentence.
-    const isPrinted = error.code === 'commander.help' && !wantsJson(args);
-    return isPrinted ? EXIT_USAGE : printError(known, toUsageError(error), wantsJson(args));
+    const isPrinted = error.code === 'commander.help' && !isJson;
+    return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), isJson);
   }
 }
 
@@ -200,7 +233,7 @@ const GRACE = 1400;
  * at any moment.
  */
 async function endInTime(
-  work: Promise<unknown>,
+  work: () => Promise<unknown>,
   { signal, grace }: { readonly signal: AbortSignal; readonly grace: () => number },
 ): Promise<void> {
   const late = new AbortController();
@@ -212,7 +245,7 @@ async function endInTime(
   };
   signal.addEventListener('abort', onAbort, { once: true });
   try {
-    await untilAborted(work, late.signal);
+    await untilAborted(work(), late.signal);
   } finally {
     signal.removeEventListener('abort', onAbort);
     timer?.stop();
@@ -226,13 +259,24 @@ function interruptionOf({ signal, continuation }: CliHost): InterruptedError | u
   return new InterruptedError(reason.signal, continuation?.describe());
 }
 
-/** True if the words of the command line ask for JSON; parse errors are answered in JSON, too. */
-export function wantsJson(args: readonly string[]): boolean {
+/** True if the command line or the environment asks for JSON; parse errors are answered in JSON, too. */
+export function wantsJson(args: readonly string[], env: NodeJS.ProcessEnv): boolean {
   const end = args.indexOf('--');
   const words = end < 0 ? args : args.slice(0, end);
-  return words.some(
-    (word, index) =>
-      /^(?:--output-format=|--log-format=|-o=?)json$/.test(word) ||
-      (/^(?:-o|--output-format|--log-format)$/.test(word) && words[index + 1] === 'json'),
-  );
+  return FORMATS.some(({ name, form, variable }) => {
+    const index = words.findLastIndex((word) => name.test(word) || form.test(word));
+    const word = words[index];
+    if (word === undefined) return env[variable] === 'json';
+    return (name.test(word) ? words[index + 1] : form.exec(word)?.[1]) === 'json';
+  });
 }
+
+/** Options that ask for JSON, as two words and as one, and their variables. */
+const FORMATS = [
+  {
+    name: /^(?:-o|--output-format)$/,
+    form: /^(?:--output-format=|-o=?)(.*)$/,
+    variable: 'SEALIFT_OUTPUT_FORMAT',
+  },
+  { name: /^--log-format$/, form: /^--log-format=(.*)$/, variable: 'SEALIFT_LOG_FORMAT' },
+] as const;

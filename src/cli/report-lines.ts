@@ -8,6 +8,17 @@ import type { PourReport } from '../stages/5-pour/pour.ts';
 import type { CliHost } from './host.ts';
 import type { Verified } from './medium/verify.ts';
 import { formatPath } from './terminal/output.ts';
+import { listRehearsed, type Rehearsed } from './medium/rehearse-built.ts';
+import {
+  gap,
+  lineOf,
+  listRows,
+  say,
+  type Phrase,
+  type Report,
+  type ReportBlock,
+  type ReportRow,
+} from './terminal/report.ts';
 
 /* This file owns the lines that the reports and plans of several products share. */
 
@@ -15,96 +26,137 @@ import { formatPath } from './terminal/output.ts';
 const MOST_NAMED = 5;
 
 /**
- * Formats which images nodes will pull by the image policies: a summary, then one line for each
- * reason of a refusal, and for each policy that was not checked.
+ * Describes which images nodes will pull by the image policies: a summary, then each reason of a refusal, and
+ * each policy that was not checked.
  */
-export function formatImagePolicy(
-  { policies, unchecked, isDisabled, images, refused }: ImagePolicyCheck,
-  label: string,
-): readonly string[] {
-  const indent = ' '.repeat(label.length);
+export function listImagePolicy({
+  policies,
+  unchecked,
+  isDisabled,
+  images,
+  refused,
+}: ImagePolicyCheck): readonly Phrase[] {
   const names = policies.join(', ');
-  const left = unchecked.map(
-    (name) => `${name} was not checked: it does not ask for a signature by a single key`,
-  );
-  const [first, ...more] = [
-    ...(policies.length === 0 ? [] : [summarize(names, { isDisabled, images, refused })]),
-    ...formatReasons(refused),
-    ...left,
+  return [
+    ...(policies.length === 0 ? [] : [judgePolicy(names, { isDisabled, images, refused })]),
+    ...listReasons(refused),
+    ...unchecked.map(
+      (name) => say`${name} was not checked: it does not ask for a signature by a single key`,
+    ),
   ];
-  return first === undefined ? [] : [`${label}${first}`, ...more.map((line) => `${indent}${line}`)];
 }
 
-function summarize(
+function judgePolicy(
   names: string,
   { isDisabled, images, refused }: Pick<ImagePolicyCheck, 'isDisabled' | 'images' | 'refused'>,
-): string {
-  if (isDisabled) return `${names} is disabled on this medium: nodes pull unsigned images`;
-  if (images === 0) return `${names} applies to no image of this medium`;
-  if (refused.length === 0) return `${names} accepts all ${images} images that it applies to`;
-  return `${names}: nodes refuse ${refused.length} of ${images} images at first boot`;
+): Phrase {
+  if (isDisabled) return say`${names} is disabled on this medium: nodes pull unsigned images`;
+  if (images === 0) return say`${names} applies to no image of this medium`;
+  if (refused.length === 0) return say`${names} accepts all ${images} images that it applies to`;
+  return say`${names}: nodes refuse ${refused.length} of ${images} images at first boot`;
 }
 
-/** Formats `etcd, cli and 3 more: it has no signature`. */
-function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] {
+/** Describes `etcd, cli and 3 more: it has no signature`. */
+function listReasons(refused: ImagePolicyCheck['refused']): readonly Phrase[] {
   return [...groupBy(refused, ({ problem }) => problem)].map(([problem, all]) => {
     const names = [...new Set(all.map(({ name }) => name))];
-    return `${formatNames(names, MOST_NAMED)}: ${problem}`;
+    return say`${formatNames(names, MOST_NAMED)}: ${problem}`;
   });
 }
 
-/** Formats one line for each release: who signed it and as what, or that it is unsigned. */
-export const formatSignatures = (
-  signatures: readonly DescribedSignature[],
-  label: string,
-): readonly string[] =>
+export const listSignatures = (signatures: readonly DescribedSignature[]): readonly Phrase[] =>
   signatures.map((one) =>
     one.status === 'verified'
-      ? `${label}${one.version} is ${one.identity}, by key ${one.key}`
-      : `${label}${one.version} is unsigned: ${one.problem}`,
+      ? say`${one.version} is ${one.identity}, by key ${one.key}`
+      : say`${one.version} is unsigned: ${one.problem}`,
   );
 
-/** Formats the bytes that were moved for an ISO, and the bytes that already existed. */
-export function formatBytes({ copiedByServer, ...bytes }: PourReport['bytes']): string {
+function describeMoved({ copiedByServer, ...bytes }: PourReport['bytes']): Phrase {
   const { fetched, copied, reused, written } = bytes;
-  const moved = `${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ${formatSize(reused)} reused`;
+  const moved = say`${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ${formatSize(reused)} reused`;
   return copiedByServer === undefined
-    ? `  bytes     ${moved}, ${formatSize(written)} written`
-    : `  bytes     ${moved}, ${formatSize(written)} sent, ${formatSize(copiedByServer)} copied by the service`;
+    ? say`${moved}, ${formatSize(written)} written`
+    : say`${moved}, ${formatSize(written)} sent, ${formatSize(copiedByServer)} copied by the service`;
 }
 
 type Checksum = Pick<PourReport, 'digest' | 'noChecksum'>;
 
-/** Formats the checksum of the whole ISO, or why it is missing. */
-export const formatChecksum = ({ digest, noChecksum = 'not known' }: Checksum): string =>
-  `  sha256    ${digest === undefined ? `none: ${noChecksum}` : digest.slice('sha256:'.length)}`;
+const describeChecksum = ({ digest, noChecksum = 'not known' }: Checksum): ReportRow => [
+  'sha256',
+  digest === undefined ? say`none: ${noChecksum}` : say`${digest.slice('sha256:'.length)}`,
+];
 
 /** Formats the output as a person in the working directory names it. */
 export const formatOutput = (output: string, { cwd }: Pick<CliHost, 'cwd'>): string =>
   isHere({ output }) ? formatPath(output, { cwd }) : output;
 
-/** Formats the findings of `--verify`, if it was given. */
-export const formatVerified = ({ verified }: Verified): readonly string[] =>
+export const listMade = (
+  report: { readonly bytes: PourReport['bytes'] } & Verified & Rehearsed,
+): readonly ReportRow[] => [
+  ['bytes', describeMoved(report.bytes)],
+  ...listVerified(report),
+  ...listRehearsed(report),
+];
+
+const listVerified = ({ verified }: Verified): readonly ReportRow[] =>
   verified
     ? [
-        `  verified  ${verified.extents} extents, ${formatSize(verified.bytes)}, ${verified.images} images`,
+        [
+          'verified',
+          say`${verified.extents} extents, ${formatSize(verified.bytes)}, ${verified.images} images`,
+        ],
       ]
     : [];
 
-export const warnOfTls = (hosts: readonly string[], label: string): readonly string[] =>
+export const warnOfTls = (hosts: readonly string[]): readonly Phrase[] =>
   hosts.map(
     (host) =>
-      `${label}TLS of ${host} was not verified, and passwords were sent to it without encryption`,
+      say`TLS of ${host} was not verified, and passwords were sent to it without encryption`,
   );
 
-/** Formats the lines about the files that describe the ISO. */
-export const formatFiles = (
+export const listBeside = (
   { device, digest }: DescribedOutput & Checksum,
   output: string,
-): readonly string[] =>
+): readonly ReportRow[] =>
   device
     ? [
-        `  device    ${device.serial || 'no serial number'}; every byte was read back from it`,
-        `  report    ${device.report}`,
+        ['device', say`${device.serial || ['no serial number']}; every byte was read back from it`],
+        ['report', say`${device.report}`],
       ]
-    : [`  report    ${output}.report.json${digest === undefined ? '' : `, ${output}.sha256`}`];
+    : [
+        [
+          'report',
+          digest === undefined
+            ? say`${`${output}.report.json`}`
+            : say`${`${output}.report.json`}, ${`${output}.sha256`}`,
+        ],
+      ];
+
+type MadeReport = Checksum & { readonly isUpToDate: boolean; readonly isoSize: number };
+
+/** The report of a build: its first sentence, the checksum, and the rows of its product. */
+export const describeMade = (
+  output: string,
+  report: MadeReport,
+  {
+    about,
+    rows,
+    next,
+  }: {
+    readonly about: Phrase;
+    readonly rows: readonly ReportRow[];
+    readonly next: readonly ReportBlock[];
+  },
+): Report => ({
+  title: say`Build of ${output}`,
+  body: [
+    gap,
+    lineOf(
+      say`${output} is ${[report.isUpToDate ? 'up to date' : 'complete']}: ${formatSize(report.isoSize)}, ${about}`,
+    ),
+    gap,
+    ...listRows({ indent: 2, width: 10 }, [describeChecksum(report), ...rows]),
+    gap,
+    ...next,
+  ],
+});

@@ -1,6 +1,5 @@
 import { Option } from 'commander';
 import { UsageError } from '../base/errors.ts';
-import { isHere, type IsoPlace } from '../outputs/place.ts';
 
 /* Owns the question that is asked before secrets leave this machine inside an ISO. */
 
@@ -10,7 +9,6 @@ export const createSecretsOption = (): Option =>
     'send an ISO that carries secrets to a registry or an object store: all who can read it there have them',
   );
 
-/** @throws UsageError `usage.allow-secrets` */
 export function requireAllowed(
   output: string,
   secrets: readonly string[],
@@ -22,13 +20,4 @@ export function requireAllowed(
     found: secrets.join(', '),
     hint: 'add --allow-secrets if all who can read it there may have them',
   });
-}
-
-/** Asks the same for an ISO that is built straight to its place. */
-export function requireAllowedBuild(
-  place: IsoPlace,
-  secrets: readonly string[],
-  options: { readonly allowSecrets?: boolean },
-): void {
-  if (!isHere(place)) requireAllowed(place.output, secrets, options);
 }

@@ -1,25 +1,33 @@
 import type { Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
-import { formatReadableJson } from '../base/text/json.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
 import { type Explanation, type ExplainedImage, explainMedium } from '../media/explain.ts';
 import { explainImage, listResources } from '../stages/show.ts';
 import type { CliHost } from './host.ts';
 import { createConfigArgument } from './options.ts';
-import { addLiveOptions, runLive, type LiveCommandOptions } from './run.ts';
+import { addLiveOptions } from './build-live-iso.ts';
+import { readLiveIsoRequest } from './ask-appliance.ts';
+import { runAsked, type ProductFlags } from './product.ts';
 import { ISO_ARGUMENT, useIso } from './named-media.ts';
 import { writeTexts } from './terminal/log.ts';
-import { writeFormatted, createForceOption } from './terminal/output.ts';
+import { createForceOption } from './terminal/output.ts';
+import {
+  type ReportBlock,
+  formatAs,
+  lineOf,
+  listRows,
+  quoteText,
+  rowsOf,
+  say,
+  writeReport,
+} from './terminal/report.ts';
 
 /* This file owns `why` and `resources`, which explain the content of media. */
 
-type WhyOptions = LiveCommandOptions & { readonly iso?: string };
+type WhyOptions = ProductFlags & { readonly iso?: string };
 
-/**
- * Registers `sealift why DIGEST|IMAGE [CONFIG]`, or `--iso SOURCE`: what requires an image, a
- * manifest or a blob.
- */
+/** Registers `sealift why DIGEST|IMAGE [CONFIG]`, or `--iso SOURCE`: what requires an image or a blob. */
 export function registerWhy(program: Command, host: CliHost): void {
   const command = addLiveOptions(program.command('why'));
   command
@@ -42,13 +50,23 @@ export function registerWhy(program: Command, host: CliHost): void {
     )
     .action(async (what: string, config: ConfigNames, options: WhyOptions) => {
       const { iso } = options;
+      const call = { config, options, host };
       const value =
         iso === undefined
-          ? await runLive({ config, options, host }, (request, tools) =>
-              explainImage(what, request, tools),
-            )
+          ? (await runAsked(readLiveIsoRequest, call, (...asked) => explainImage(what, ...asked)))
+              .result
           : await explainIso(what, { iso, configs: command.args.slice(1) }, host);
-      await writeFormatted({ host, ...options }, value, formatExplanation);
+      await writeReport({ host, ...options }, value, ({ images, blobs }) => ({
+        title: say`Why ${what}`,
+        body: [
+          ...images.flatMap(listImage),
+          ...blobs.map(({ digest, size, users }) =>
+            lineOf(
+              say`${digest}  ${formatSize(size)}, in ${users.length} images: ${users.join(', ')}`,
+            ),
+          ),
+        ],
+      }));
     });
 }
 
@@ -68,28 +86,31 @@ function explainIso(
   });
 }
 
-function formatExplanation({ images, blobs }: Explanation): string {
-  return [
-    ...images.flatMap(formatImage),
-    ...blobs.map(
-      ({ digest, size, users }) =>
-        `${digest}  ${formatSize(size)}, in ${users.length} images: ${users.join(', ')}`,
-    ),
-    '',
-  ].join('\n');
-}
-
-const formatImage = ({ name, size, marginalSize, ...image }: ExplainedImage): readonly string[] => [
-  `${name}  ${formatSize(size)}, ${formatSize(marginalSize)} of it for this image alone`,
-  `  from    ${image.reference}`,
-  `  on the media ${image.repository}${image.tags.map((tag) => `:${tag}`).join(', ')}`,
-  ...(image.unknown === undefined ? [] : [`  note      ${image.unknown}`]),
-  ...image.neededBy.map(({ part, bundle, catalog }) =>
-    [
-      `  needed by ${part}`,
-      ...(bundle === undefined ? [] : [`bundle ${bundle}`]),
-      ...(catalog === undefined || part.includes(catalog) ? [] : [`of ${catalog}`]),
-    ].join(', '),
+export const listImage = ({
+  name,
+  size,
+  marginalSize,
+  ...image
+}: ExplainedImage): readonly ReportBlock[] => [
+  lineOf(say`${name}  ${formatSize(size)}, ${formatSize(marginalSize)} of it for this image alone`),
+  ...listRows({ indent: 2, width: 8 }, [['from', say`${image.reference}`]]),
+  ...listRows({ indent: 2, width: 13 }, [
+    ['on the media', say`${image.repository}${image.tags.map((tag) => `:${tag}`).join(', ')}`],
+  ]),
+  ...listRows(
+    { indent: 2, width: 10 },
+    rowsOf('note', image.unknown === undefined ? [] : [say`${image.unknown}`]),
+  ),
+  ...listRows(
+    { indent: 2, width: 10 },
+    image.neededBy.map(({ part, bundle, catalog }) => [
+      'needed by',
+      say`${[
+        part,
+        ...(bundle === undefined ? [] : [`bundle ${bundle}`]),
+        ...(catalog === undefined || part.includes(catalog) ? [] : [`of ${catalog}`]),
+      ].join(', ')}`,
+    ]),
   ),
 ];
 
@@ -108,13 +129,15 @@ export function registerResources(program: Command, host: CliHost): void {
         'the cluster catalogs; this is for existing clusters.\n' +
         '\nExample:\n  $ sealift resources | oc apply -f -',
     )
-    .action(async (config: ConfigNames, options: LiveCommandOptions) => {
+    .action(async (config: ConfigNames, options: ProductFlags) => {
       const { output: path, force = false, ...live } = options;
-      const value = await runLive({ config, options: live, host }, listResources);
-      const text =
-        options.outputFormat === 'json'
-          ? formatReadableJson(value)
-          : value.map(({ name, text }) => `---\n# ${name}\n${text}`).join('');
+      const call = { config, options: live, host };
+      const { result: value } = await runAsked(readLiveIsoRequest, call, listResources);
+      const yaml = value.map(({ name, text }) => `---\n# ${name}\n${text}`).join('');
+      const text = formatAs(options.outputFormat, value, () => ({
+        title: ['Resources of a cluster'],
+        body: quoteText(yaml.trimEnd()),
+      }));
       const rule = { force, inputs: config };
       await writeTexts(host, [{ path: path ?? '-', text }], rule);
     });

@@ -27,7 +27,6 @@ export type CatalogSettings = {
   readonly catalog: string;
   /** Present when the catalog is on this machine. */
   readonly local?: LocalCatalog;
-  /** True to keep every version of the selected packages. */
   readonly full: boolean;
   readonly targetCatalog?: string;
   readonly targetTag?: string;
@@ -36,7 +35,6 @@ export type CatalogSettings = {
     readonly name: string;
     readonly defaultChannel?: string;
     readonly channels: readonly ({ readonly name: string } & VersionRange)[];
-    /** Names of bundles to leave out. */
     readonly skipBundles: readonly string[];
   } & VersionRange)[];
 };
@@ -122,10 +120,7 @@ export type ApplianceConfig = {
 
 type Given = TypeOf<typeof COMPLETE_APPLIANCE>;
 
-/**
- * The typed configuration of a document that has passed its checks, with the defaults of its shape.
- * An empty text counts as absent.
- */
+/** Applies the defaults of the shape to a document without problems. An empty text counts as absent. */
 export function applyDefaults(view: View, secrets: Secrets): ApplianceConfig {
   const sections = { imageRegistry: {}, build: {}, ...(view.document.value as object) };
   const { value } = decode(COMPLETE_APPLIANCE, sections, YAML_RULES);
@@ -169,7 +164,6 @@ function readSecret(path: SecretPath, { values }: Secrets): Secret | undefined {
   return text === undefined ? undefined : new Secret(text);
 }
 
-/** The absolute path of a value that is a path. */
 function resolvePath(path: string, view: View): string | undefined {
   const text = view.text(path);
   return text === undefined ? undefined : resolve(view.directoryOf(path), text);

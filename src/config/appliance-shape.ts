@@ -1,3 +1,4 @@
+import { IMAGE_TAG, REPOSITORY } from '../registry/index.ts';
 import {
   defaulted,
   described,
@@ -16,8 +17,7 @@ import {
 import { BUILD } from './build-shape.ts';
 
 /*
- * Owns the keys of appliance-config.yaml with their meanings and defaults. The schema for editors
- * and docs/configuration.md are written from them.
+ * Owns the keys of appliance-config.yaml. The editors' schema and docs/configuration.md are made from them.
  */
 
 const REGISTRY = record({
@@ -38,13 +38,10 @@ const REGISTRY = record({
   ),
 });
 
-const REPOSITORY_NAME = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/u;
-
-/** The forms of the names that a copy gets on the media. */
 export const TARGETS = {
-  targetCatalog: REPOSITORY_NAME,
-  targetRepo: REPOSITORY_NAME,
-  targetTag: /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/u,
+  targetCatalog: REPOSITORY,
+  targetRepo: REPOSITORY,
+  targetTag: IMAGE_TAG,
 } as const;
 
 const RANGE = {
@@ -144,7 +141,7 @@ export const APPLIANCE = described(
     ),
     diskSizeGB: optional(
       integerFrom(150),
-      'Size of the raw disk image in GiB. The live ISO has no use for it.',
+      'Size of the disk image in GiB; without it, the image is as small as possible. ISOs have no use for it.',
     ),
     pullSecret: optional(
       FILLED,
@@ -247,7 +244,7 @@ export const APPLIANCE = described(
   'Contents of the appliance media. Keys are matched without regard to case; unknown keys are refused.',
 );
 
-/** The same with every section: an absent one has its defaults. */
+/** Every section is present: an absent one has its defaults. */
 export const COMPLETE_APPLIANCE = record({
   ...APPLIANCE.members,
   imageRegistry: REGISTRY,

@@ -1,3 +1,4 @@
+import { DURATION, SIZE } from '../base/text/words.ts';
 import {
   defaulted,
   described,
@@ -13,11 +14,10 @@ import {
 
 /* Owns the keys of `build` in appliance-config.yaml with their meanings and defaults. */
 
-/** The range of `build.concurrency`. */
 export const CONCURRENCY = [1, 256] as const;
 export const DEFAULT_CONCURRENCY = 8;
 
-const SIZE = matching(/^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|B)$/u);
+const SIZED = matching(SIZE);
 
 export const BUILD = record({
   baseIso: optional(
@@ -38,7 +38,7 @@ export const BUILD = record({
     "Where the unconfigured Ignition config comes from: the release's installer, or the templates of sealift.",
   ),
   ignitionArea: defaulted(
-    SIZE,
+    SIZED,
     () => '1MiB',
     'Room on the ISO for the compressed Ignition config with the values of a site, `256KiB` to `64MiB`. The ISO has it whether values are on it or not, and no later value makes it larger; a base ISO with a larger area keeps that.',
   ),
@@ -80,12 +80,12 @@ export const BUILD = record({
     'Maximum number of blobs fetched at the same time.',
   ),
   retryFor: defaulted(
-    matching(/^(?=.)([0-9]{1,2}h)?([0-9]{1,4}m)?([0-9]{1,5}s)?$/u),
+    matching(DURATION),
     () => '10m',
     'How long to wait for a host that has answered before and now sends no byte, for example `30s`, `10m` or `1h30m`; `0s` for not at all. A host that never answered gets at most 30 seconds.',
   ),
   maxSize: optional(
-    SIZE,
+    SIZED,
     'A larger ISO is refused before the first download, for example `45GiB` or `4.7GB`.',
   ),
   insecureRegistries: defaulted(

@@ -1,6 +1,6 @@
 import { Document, Scalar, YAMLMap, YAMLSeq, type Node, type Tags } from 'yaml';
 import type { Json } from '../base/text/json.ts';
-import { redact } from '../base/text/redact.ts';
+import { redactAddresses } from '../base/text/redact.ts';
 import { toPrintable } from '../base/text/words.ts';
 import { joinPath } from '../shape/decode-yaml.ts';
 import type { MergedEntry } from '../shape/merge-documents.ts';
@@ -12,7 +12,6 @@ import { isReference, SECRET_PATHS } from './secrets.ts';
 
 /* Owns the display of a configuration: each value with its source, secrets masked. */
 
-/** Source of a value. */
 export type ValueSource =
   | {
       readonly kind: 'file' | 'set';
@@ -39,7 +38,6 @@ export type EnvironmentValues = ReadonlyMap<
 type Place = {
   /** Undefined for an unknown key, which may be a misspelt secret. */
   readonly shape: Shape | undefined;
-  /** Makes the default, if there is one. */
   readonly byDefault?: (() => unknown) | undefined;
   /** Absent if no input has a value. */
   readonly entry: MergedEntry | undefined;
@@ -52,10 +50,7 @@ type Circumstances = {
   readonly open: ReadonlySet<string>;
 };
 
-/**
- * Every value that a configuration has after its defaults, in the order of the shape; undefined if a
- * file cannot be read as YAML.
- */
+/** Every value after the defaults, in the order of the shape; undefined if a file is not YAML. */
 export function describeConfig(
   input: ConfigInput,
   environment: EnvironmentValues,
@@ -68,14 +63,12 @@ export function describeConfig(
   return describe({ shape: APPLIANCE, entry: document.root, path: '' }, { environment, open });
 }
 
-/** The values as plain JSON, without their sources. */
 export function toJson(effective: Effective): Json {
   if (effective.kind === 'value') return effective.value;
   if (effective.kind === 'list') return effective.items.map(toJson);
   return Object.fromEntries(effective.members.map(([name, member]) => [name, toJson(member)]));
 }
 
-/** The source of every value, by its path. */
 export function listSources(
   effective: Effective,
   path = '',
@@ -86,7 +79,7 @@ export function listSources(
     : effective.members.flatMap(([name, member]) => listSources(member, joinPath(path, name)));
 }
 
-/** A configuration as YAML; with sources, each value has its own in a comment. */
+/** With `hasSources`, each value has its source in a comment. */
 export function formatConfig(effective: Effective, hasSources: boolean): string {
   // YAML 1.1 quotes texts that some parsers take for another type, such as "yes".
   const document = new Document(null, { version: '1.1', customTags: EMPTY_TAGS });
@@ -171,11 +164,10 @@ function describeValue(place: Place): Effective | undefined {
   return { kind: 'value', value: isHidden(place) ? MASK : plain(content), source };
 }
 
-/** A value without children. */
 function plain(content: MergedEntry['content']): Json {
   if (Array.isArray(content)) return [];
   if (content instanceof Map) return {};
-  return typeof content === 'string' ? redact(maskUserInfo(content)) : (content ?? null);
+  return typeof content === 'string' ? redactAddresses(maskUserInfo(content)) : (content ?? null);
 }
 
 /** True for secrets, regardless of the kind of value; references and public keys are shown. */

@@ -5,6 +5,7 @@ import { visit } from 'yaml';
 import { isWithin } from '../base/disk/claim-output.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import { ConfigError, isErrno, ConfigProblems, type DocumentProblem } from '../base/errors.ts';
+import type { Redaction } from '../base/text/redact.ts';
 import { isTooMany } from '../shape/decode-yaml.ts';
 import { type ConfigDocument, createView, type View } from '../shape/document.ts';
 import { checkConfiguration, readConfiguration } from '../shape/configuration.ts';
@@ -14,7 +15,7 @@ import { type ApplianceConfig, applyDefaults } from './appliance-config.ts';
 import { APPLIANCE } from './appliance-shape.ts';
 import { checkOperators } from './imageset/rules.ts';
 import { noteCaBundle } from './files.ts';
-import { checkRules, noteVersion, withoutTransport } from './rules.ts';
+import { checkRules, noteVersion, TRANSPORT } from './rules.ts';
 import { resolveSecrets, type Secrets } from './secrets.ts';
 import { nameSetting, readSetting } from './setting.ts';
 
@@ -24,7 +25,6 @@ import { nameSetting, readSetting } from './setting.ts';
  * how media are built; it imports only base, shape and fbc.
  */
 
-/** A file of a configuration. */
 export type ConfigFile = {
   /** Absolute. */
   readonly path: string;
@@ -41,6 +41,8 @@ export type ConfigInput = {
   readonly settings: readonly string[];
   /** Directory for relative paths of settings; paths in a file start at its own directory. */
   readonly cwd: string;
+  /** Masks the secrets that are read. */
+  readonly redaction: Redaction;
 };
 
 export type ConfigOptions = {
@@ -68,13 +70,11 @@ export type ConfigNames = readonly [string, ...string[]];
 /** Bytes of all files together; more than any configuration has. */
 const MAX_SIZE = 4 << 20;
 
-/**
- * Reads the files of a configuration, as `readConfigText` does.
- */
+/** Reads each as `readConfigText` does. */
 export function readConfigFiles(
   names: ConfigNames,
   { set = [] }: { readonly set?: readonly string[] | undefined },
-  { cwd }: { readonly cwd: string },
+  { cwd, redaction }: Pick<ConfigInput, 'cwd' | 'redaction'>,
 ): ConfigInput {
   let left = MAX_SIZE;
   const read = (name: string): ConfigFile => {
@@ -84,11 +84,11 @@ export function readConfigFiles(
     return { path, shownAs: name, text };
   };
   const [first, ...overlays] = names;
-  return { files: [read(first), ...overlays.map(read)], settings: set, cwd };
+  return { files: [read(first), ...overlays.map(read)], settings: set, cwd, redaction };
 }
 
 /**
- * Checks and completes a configuration, including the files and variables its secrets refer to.
+ * Also reads the files and variables that secrets refer to.
  *
  * @throws ConfigProblems `config.problems` with all of them; UsageError `usage.set`
  */
@@ -109,7 +109,6 @@ export function checkConfig(input: ConfigInput, options: ConfigOptions): ConfigC
   };
 }
 
-/** The name of a whole configuration. */
 export function nameConfig({ files: [{ shownAs }, ...overlays], settings }: ConfigInput): string {
   const count = overlays.length === 1 ? '1 overlay' : `${overlays.length} overlays`;
   const laid = [...(overlays.length > 0 ? [count] : []), ...(settings.length > 0 ? ['--set'] : [])];
@@ -133,7 +132,7 @@ function adviseMissing(path: string): string {
 }
 
 /**
- * Reads a file of at most `limit` bytes.
+ * Reads at most `limit` bytes.
  *
  * @throws ConfigError `config.missing`, `config.unreadable`, `config.too-large`, `config.not-utf8`
  */
@@ -153,7 +152,7 @@ export function readConfigText(path: string, limit = MAX_SIZE): string {
 }
 
 /** The files and settings as one document, with one limit on their number of values. */
-export function readMerged({ files, settings, cwd }: ConfigInput): {
+export function readMerged({ files, settings, cwd, redaction }: ConfigInput): {
   readonly document: MergedDocument;
   readonly view: View;
 } {
@@ -167,12 +166,12 @@ export function readMerged({ files, settings, cwd }: ConfigInput): {
   const [first, ...overlays] = files;
   const document = mergeDocuments(
     [read(first), ...overlays.flatMap((file) => (isTooMany(count) ? [] : [read(file)]))],
-    settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, count)])),
+    settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, { count, redaction })])),
   );
-  const view = withoutTransport(
-    createView(document, (path) => directories.get(document.ownerOf(path)) ?? cwd),
-    (path) => /^(?:additionalImages|operators)\b/.test(path),
-  );
+  const view = createView(document, {
+    directoryOf: (path) => directories.get(document.ownerOf(path)) ?? cwd,
+    hidden: { prefix: TRANSPORT, at: /^(?:additionalImages|operators)\b/ },
+  });
   return { document, view };
 }
 
@@ -180,9 +179,8 @@ export function readMerged({ files, settings, cwd }: ConfigInput): {
 const MAX_PATH = 4096;
 
 /**
- * The files and directories that a configuration names under any key, so that nothing overwrites
- * them: every text in it that is the path of an existing file or directory, made absolute. Relative paths start
- * at `directory`.
+ * The existing files and directories that any text of a configuration names, as absolute paths, so that
+ * nothing overwrites them. Relative paths start at `directory`.
  */
 export function listNamedPaths(text: string, directory: string): readonly string[] {
   const paths = new Set<string>();
@@ -204,7 +202,7 @@ function examine(
   options: ConfigOptions,
 ): ConfigCheck & { readonly view: View; readonly secrets: Secrets } {
   const { document, view } = readMerged(input);
-  const secrets = resolveSecrets(view, options.env);
+  const secrets = resolveSecrets(view, { env: options.env, redaction: input.redaction });
   if (document.isBroken) return { view, secrets, problems: document.problems, notes: [] };
   const given = { secrets: secrets.values, directory: dirname(input.files[0].path) };
   const verdicts = (options.rules ?? []).map((rule) => rule(view, given));

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import semver from 'semver';
 import { ConfigError, type DocumentProblem } from '../base/errors.ts';
+import { maskLogin } from '../base/text/redact.ts';
 import { joinProblem, parseSize } from '../base/text/words.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import {
@@ -46,7 +47,6 @@ export function checkRules(view: View): readonly DocumentProblem[] {
 /** The first release that sealift was not tested with, pre-releases included. */
 const TOO_NEW_VERSION = '4.23.0-0';
 
-/** A note if the release is newer than any that sealift was tested with. */
 export function noteVersion(view: View): readonly DocumentProblem[] {
   const path = 'ocpRelease.version';
   const version = parseReleaseVersion(view.text(path) ?? '');
@@ -57,7 +57,7 @@ export function noteVersion(view: View): readonly DocumentProblem[] {
 /** The fault in the form of a reference; only its registry knows whether the image exists. */
 export function checkReferenceShape(text: string): string | undefined {
   const why = explainReference(text);
-  return why === undefined ? undefined : joinProblem(`"${text}"`, why);
+  return why === undefined ? undefined : joinProblem(`"${maskLogin(text)}"`, why);
 }
 
 /** `X.Y` or `X.Y.Z[-pre]` as a full version; undefined for anything else. */
@@ -87,7 +87,6 @@ export function checkDuplicates(
   });
 }
 
-/** Problems in the patterns of a list of blocked images. */
 export function checkPatterns(view: View, list: string): readonly DocumentProblem[] {
   return readItemTexts(view, list, '.name').flatMap(({ path, text }) => {
     try {
@@ -100,7 +99,6 @@ export function checkPatterns(view: View, list: string): readonly DocumentProble
   });
 }
 
-/** Each catalog is a valid reference, or exists on this machine. */
 function checkCatalogs(view: View): readonly DocumentProblem[] {
   return view.items('operators').flatMap((item) => {
     const text = view.text(`${item}.catalog`);
@@ -142,7 +140,6 @@ function checkLocal(view: View, item: string, local: LocalCatalog): readonly Doc
   ];
 }
 
-/** Problems with the name of the copy if the configuration does not give one. */
 function checkName(
   view: View,
   item: string,
@@ -210,16 +207,9 @@ function checkHosts(view: View): readonly DocumentProblem[] {
 }
 
 /** oc-mirror takes references with `docker://` and without. */
-export const cutTransport = (text: string): string => text.replace(/^docker:\/\//, '');
+export const TRANSPORT = /^docker:\/\//;
 
-/** A view in which references have no transport, as oc-mirror reads them. */
-export const withoutTransport = (view: View, isReference: (path: string) => boolean): View => ({
-  ...view,
-  text: (path) => {
-    const text = view.text(path);
-    return text !== undefined && isReference(path) ? cutTransport(text) : text;
-  },
-});
+export const cutTransport = (text: string): string => text.replace(TRANSPORT, '');
 
 /** The host of a registry, or of the registry of an image, which openshift/appliance takes too. */
 export function readRegistryHost(text: string): string | undefined {

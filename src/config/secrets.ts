@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { readInputFile } from '../base/disk/files.ts';
 import { isErrno, SealiftError, type DocumentProblem } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
-import { rememberSecret } from '../base/text/redact.ts';
+import type { Redaction } from '../base/text/redact.ts';
 import { readSshKeys } from '../keys/index.ts';
 import { judgePullSecret } from '../registry/index.ts';
 import type { View } from '../shape/document.ts';
@@ -17,7 +17,6 @@ export type SecretReading =
   | { readonly kind: 'absent'; readonly problem: string; readonly hint: string }
   | { readonly kind: 'refused'; readonly problem: string };
 
-/** Paths of an appliance configuration that may have a secret, or a reference to one. */
 export const SECRET_PATHS = [
   'pullSecret',
   'sshKey',
@@ -27,7 +26,7 @@ export const SECRET_PATHS = [
 
 export type SecretPath = (typeof SECRET_PATHS)[number];
 
-/** The values of a configuration's secrets, and the problems with them. */
+/** No problem shows a value. */
 export type Secrets = {
   readonly values: ReadonlyMap<SecretPath, string>;
   readonly problems: readonly DocumentProblem[];
@@ -35,8 +34,11 @@ export type Secrets = {
   readonly absent: readonly DocumentProblem[];
 };
 
-/** Reads `file:` and `env:` references and checks the values. No problem shows a value. */
-export function resolveSecrets(view: View, env: NodeJS.ProcessEnv): Secrets {
+/** Reads `file:` and `env:` references, checks the values, and masks them from now on. No problem shows a value. */
+export function resolveSecrets(
+  view: View,
+  { env, redaction }: { readonly env: NodeJS.ProcessEnv; readonly redaction: Redaction },
+): Secrets {
   const values = new Map<SecretPath, string>();
   const problems: DocumentProblem[] = [];
   const absent: DocumentProblem[] = [];
@@ -51,7 +53,7 @@ export function resolveSecrets(view: View, env: NodeJS.ProcessEnv): Secrets {
       problems.push(report(path, reading.problem));
     } else {
       values.set(path, reading.value);
-      if (path !== 'sshKey') rememberSecret(reading.value);
+      if (path !== 'sshKey') redaction.add(reading.value);
       append(
         problems,
         checkValue(path, reading.value).map((problem) => report(path, problem)),
@@ -67,23 +69,27 @@ export function readSecretSource(
   { directory, env }: { readonly directory: string; readonly env: NodeJS.ProcessEnv },
 ): SecretReading {
   if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), env);
-  if (text.startsWith('file:')) return readText(text.slice('file:'.length), directory);
+  const file = fileOfReference(text, directory);
+  if (file !== undefined) return readText(file);
   return { kind: 'value', value: trimBlanks(text), from: 'inline' };
 }
 
 export const isReference = (text: string): boolean => /^(?:env|file):/.test(text);
 
-/** Problems of a pull secret, each a sentence without its value. */
+/** The file that `file:PATH` names; undefined for any other text. */
+export const fileOfReference = (text: string, directory: string): string | undefined =>
+  text.startsWith('file:')
+    ? resolve(directory, text.slice('file:'.length).replace(/^\/\/(?=\/)/, ''))
+    : undefined;
+
+/** Each a sentence without the value. */
 export const checkPullSecret = (
   text: string,
   options?: { readonly isForHosts?: boolean },
 ): readonly string[] =>
   isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : judgePullSecret(text, options);
 
-/**
- * The problem of an SSH key, if any. A key is one line of an authorized_keys file; comment lines may
- * precede it.
- */
+/** A key is one line of an authorized_keys file; comment lines may precede it. */
 /** Placeholder of the pull secret in our template and in openshift-install's. */
 export const PLACEHOLDER = '<your-pull-secret>';
 
@@ -109,8 +115,7 @@ const MAX_SIZE = 4 << 20;
 const trimBlanks = (text: string): string =>
   text.replace(/^[ \t\r\n]+|(?<![ \t\r\n])[ \t\r\n]+$/g, '');
 
-function readText(path: string, directory: string): SecretReading {
-  const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));
+function readText(full: string): SecretReading {
   try {
     const bytes = readInputFile(full, { domain: 'secret', limit: MAX_SIZE });
     const value = trimBlanks(decodeUserText(bytes, full));

@@ -1,5 +1,5 @@
 import { UsageError, type DocumentProblem } from '../base/errors.ts';
-import { rememberSecret } from '../base/text/redact.ts';
+import type { Redaction } from '../base/text/redact.ts';
 import { findMember, joinPath, type ValueCount } from '../shape/decode-yaml.ts';
 import { type ConfigDocument, readPath, UNKNOWN_KEY } from '../shape/document.ts';
 import { readConfiguration, listKeys, suggestKey } from '../shape/configuration.ts';
@@ -11,10 +11,11 @@ import { isReference, SECRET_PATHS } from './secrets.ts';
 /**
  * Reads `--set PATH=VALUE`; the value is a YAML scalar or flow collection. Columns in problems count from
  * the start of the option's text.
- *
- * @throws UsageError `usage.set`
  */
-export function readSetting(text: string, count: ValueCount): Setting {
+export function readSetting(
+  text: string,
+  { count, redaction }: { readonly count: ValueCount; readonly redaction: Redaction },
+): Setting {
   const { path, value } = splitSetting(text);
   const place = resolvePlace(path);
   const { steps, shape } = place;
@@ -39,13 +40,12 @@ export function readSetting(text: string, count: ValueCount): Setting {
       fault.path === '' ? { ...fault, path: canonical } : fault,
     ),
     ...(place.unknown ? [report(canonical, 'no such key', place.unknown)] : []),
-    ...refuseSecrets(document),
+    ...refuseSecrets(document, redaction),
     ...refuseComment(value, document),
   ];
   return { document: { ...document, problems }, steps };
 }
 
-/** Names a setting in problems. */
 export const nameSetting = (text: string): string => `--set ${text.replace(/=.*/s, '')}`;
 
 const SETTING = /^(?<path>[^=\s]*)=(?<value>.*)$/s;
@@ -66,7 +66,6 @@ function splitSetting(text: string): { readonly path: string; readonly value: st
 
 type Place = {
   readonly steps: readonly (string | number)[];
-  /** The shape of the value. */
   readonly shape: Shape;
   /** Code and hint of the problem, if no configuration has the path. */
   readonly unknown?: { readonly code: string; readonly hint: string | undefined };
@@ -104,20 +103,22 @@ function stepToItem(shape: Shape, index: string): Step {
   return { step: Number(index), below };
 }
 
-/** True if any value is allowed. */
 const isFree = ({ kind }: Shape): boolean => kind === 'free' || kind === 'mapping';
 
 const joinStep = (path: string, step: string | number): string =>
   typeof step === 'number' ? `${path}[${step}]` : joinPath(path, step);
 
 /** Refuses secrets: every user of a machine can read the arguments of every process. */
-function refuseSecrets({ value, path, report }: ConfigDocument): readonly DocumentProblem[] {
+function refuseSecrets(
+  { value, path, report }: ConfigDocument,
+  redaction: Redaction,
+): readonly DocumentProblem[] {
   return SECRET_PATHS.flatMap((secret) => {
     if (!`${secret}.`.startsWith(`${path}.`)) return [];
     const text = readPath(value, secret.slice(path.length));
     if (typeof text !== 'string' || text === '' || isReference(text)) return [];
     if (secret === 'sshKey' && !text.includes('PRIVATE KEY')) return [];
-    rememberSecret(text);
+    redaction.add(text);
     const hint = 'write env:NAME or file:PATH';
     return [report(secret, 'is a secret, and the process list would show it', { hint })];
   });

@@ -105,10 +105,7 @@ export type StarterFile = { readonly path: string; readonly text: string };
 /** Modeline with the schema's path relative to the template folder. */
 const MODELINE = formatModeline(`../${SCHEMA.site}`);
 
-/**
- * A table of two sites and the template folder that it fills, valid except for the placeholder of its pull
- * secret, with addresses of the documentation ranges (RFC 5737).
- */
+/** Two sites and their template folder, valid except for the pull secret; addresses are those of RFC 5737. */
 export const SITES_STARTER: readonly StarterFile[] = [
   {
     path: 'sites.csv',

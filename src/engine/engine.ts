@@ -16,10 +16,7 @@ import {
 /** The reason why a stage runs instead of being reused. */
 export type StageReason = 'never-reused' | 'first-run' | 'inputs-changed' | 'result-unusable';
 
-/**
- * The events of a run, in the order they happened. `--log-format json` prints each as one line. No
- * event carries a secret.
- */
+/** Events of a run, in order: one line each of `--log-format json`, without secrets. */
 export type BuildEvent =
   | { readonly type: 'stage-started'; readonly stage: string; readonly reason?: StageReason }
   /** The stage's inputs did not change: its last result is used. */

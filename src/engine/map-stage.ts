@@ -19,10 +19,7 @@ export type MappedStage<Inputs extends PlainInputs<Inputs>, Output, Tools, Item>
   readonly run: (inputs: Inputs, tools: Tools, signal: AbortSignal) => Promise<Output>;
   /** Returns the output for an item that failed. Rethrows errors that concern all items. */
   readonly recover: (name: string, error: unknown) => Output;
-  /**
-   * Returns the output to reuse from an earlier run with the same inputs and program, if everything it names
-   * still exists. Absent: the stage always runs.
-   */
+  /** The output of the same inputs and program, if all it names still exists. Absent: always runs. */
   readonly reuse?: (earlier: Output, inputs: Inputs, tools: Tools) => Output | undefined;
 };
 

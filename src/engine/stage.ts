@@ -28,10 +28,7 @@ export type NetworkCount = { readonly bytes: number; readonly total: number };
 /** A secret. Fingerprints contain only a keyed digest of it. */
 export type Sealed = { reveal: () => string };
 
-/**
- * A value that an input may have: plain at every depth. Functions are excluded because they could
- * read anything.
- */
+/** A value of an input, plain at every depth: functions could read anything. */
 export type StageValue =
   | null
   | undefined
@@ -43,7 +40,6 @@ export type StageValue =
   | readonly StageValue[]
   | { readonly [key: string]: StageValue };
 
-/** Conditions under which an earlier result is reused. */
 export type Reuse<Output> =
   | {
       /** While the inputs and this program are the same. */
@@ -63,7 +59,6 @@ export type Reuse<Output> =
  */
 export type Stage<Inputs extends PlainInputs<Inputs>, Output, Tools> = Step<Inputs, Output, Tools>;
 
-/** An object whose members are all plain values. */
 export type PlainInputs<Inputs> = { readonly [K in keyof Inputs]: StageValue };
 
 /** A stage whose inputs were checked at its definition. */
@@ -130,7 +125,6 @@ function describeObject(
 const isSealed = (value: object): value is Sealed =>
   'reveal' in value && typeof value.reveal === 'function';
 
-/** Name of a stage and the fingerprint of its inputs. */
 export type StageEntry = { readonly stage: string; readonly fingerprint: Digest };
 
 type Known = { readonly result: Json };

@@ -86,10 +86,7 @@ export type OtherDocument = {
   readonly place: CatalogPlace;
 };
 
-/**
- * A malformed document whose package is known. It is in no other list
- * of the catalog: selecting its package must be refused.
- */
+/** A malformed document of a known package, in no other list: selecting the package must be refused. */
 export type MalformedDocument = {
   readonly schema: string;
   readonly package: string;
@@ -99,10 +96,7 @@ export type MalformedDocument = {
   readonly place: CatalogPlace;
 };
 
-/**
- * A file-based catalog (operator-framework FBC). Only what the selection needs is in memory; whole
- * documents stay in their files, at their `place`.
- */
+/** A file-based catalog. Only what the selection needs is in memory; documents stay at their `place`. */
 export type Catalog = {
   readonly packages: readonly CatalogPackage[];
   readonly channels: readonly CatalogChannel[];

@@ -14,8 +14,6 @@ export type ChannelGraph = {
 /**
  * The upgrade graph of a channel. `skipRange` plays no part in it, and names that are replaced or
  * skipped need not be entries: real catalogs prune their tails. Linear in entries and edges.
- *
- * @throws ConfigError `catalog.channel` with all problems, one per line
  */
 export function planChannelGraph(channel: CatalogChannel): ChannelGraph {
   const problems = findGraphProblems(channel);
@@ -34,11 +32,7 @@ export function planChannelGraph(channel: CatalogChannel): ChannelGraph {
   return { head, chain };
 }
 
-/**
- * Name of the entry that no other replaces or skips.
- *
- * @throws ConfigError `catalog.channel`
- */
+/** Name of the entry that no other replaces or skips. @throws ConfigError `catalog.channel` */
 export function findHead(channel: CatalogChannel): string {
   return planChannelGraph(channel).head.name;
 }

@@ -8,7 +8,6 @@ import {
   parseBundleVersion,
 } from './version.ts';
 
-/** Set of the wanted versions. */
 export type VersionConstraint = {
   /** Tests a version; false also for text that is not a semantic version. */
   readonly accepts: (version: string) => boolean;
@@ -52,8 +51,6 @@ const MAX_LENGTH = 1000;
  * joined by spaces or commas must all hold, `||` separates alternatives, `A - B` includes both ends.
  * Build metadata is ignored. A prerelease is accepted only if a comparison of the same alternative
  * has a prerelease itself. npm's ranges differ in both, and are not used.
- *
- * @throws ConfigError `catalog.constraint`
  */
 export function parseConstraint(text: string): VersionConstraint {
   const spaced = text.replaceAll(/\s+/g, ' ');
@@ -226,10 +223,7 @@ export function filterByRange(
   return { names, warnings };
 }
 
-/**
- * Names of the shortest part of the chain that has these entries at or below its head and above its end;
- * may hold names that are not entries.
- */
+/** Names of the shortest part of the chain with these entries; may hold names that are not entries. */
 export function keepChain(graph: ChannelGraph, wanted: ReadonlySet<string>): ReadonlySet<string> {
   const selected = cutChain(listNodes(graph, (name) => wanted.has(name)));
   return new Set(selected.flatMap(({ name, inRange }) => [name, ...inRange]));

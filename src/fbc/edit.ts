@@ -16,8 +16,7 @@ import { parsePiece } from './read/yaml.ts';
 export type EditDocument = (document: Record<string, unknown>) => void;
 
 /**
- * A document for a new catalog: byte for byte if it is JSON and nothing changes, else as JSON on one
- * line.
+ * A document for a new catalog: byte for byte if it is JSON and nothing changes, else as JSON on one line.
  *
  * @throws IntegrityError `catalog.changed` if the document changed since it was read
  */
@@ -52,7 +51,6 @@ export function editPackage(
   };
 }
 
-/** The edit that turns the source's channel into the filtered one; undefined if they are equal. */
 export function editChannel(
   source: CatalogChannel,
   filtered: CatalogChannel,
@@ -71,7 +69,6 @@ export function editChannel(
   };
 }
 
-/** The edit that turns the source's deprecations into the filtered ones; undefined if they are equal. */
 export function editDeprecations(
   source: CatalogDeprecations,
   filtered: CatalogDeprecations,

@@ -175,10 +175,7 @@ function listCandidates(
   return [...preferred, ...skipped];
 }
 
-/**
- * Builds the graph of a channel; empty if the channel is not one graph, as OLM installs nothing from
- * it.
- */
+/** Builds the graph of a channel; empty if the channel is not one graph, as OLM installs nothing from it. */
 function graphChannel(channel: CatalogChannel): readonly GraphedChannel[] {
   try {
     return [{ channel, graph: planChannelGraph(channel) }];

@@ -16,10 +16,7 @@ export function parseApi(value: unknown): Api | undefined {
   return { group: group ?? '', version: version ?? '', kind: kind ?? '' };
 }
 
-/**
- * The value of an `olm.constraint` (operator-framework/api, pkg/constraints). Of several kinds, the
- * first counts in the order of OLM's resolver.
- */
+/** `olm.constraint` (operator-framework/api, pkg/constraints). The first kind in OLM's order counts. */
 export function parseRequirement(value: unknown, depth = 0): Requirement {
   if (!isObject(value)) return unreadable('it should be an object');
   if (depth > MAX_DEPTH) return unreadable(`it is nested more than ${MAX_DEPTH} deep`);
@@ -115,7 +112,6 @@ function testCompound(
   };
 }
 
-/** Formats a requirement as a part of a sentence. */
 export function formatRequirement(requirement: Requirement): string {
   switch (requirement.kind) {
     case 'package':

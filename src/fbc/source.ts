@@ -31,7 +31,6 @@ export type PackageSelection = Bounds & {
 /** Treatment of requirements that no selected bundle meets: add bundles that meet them, or warn. */
 export type DependencyMode = 'add' | 'warn';
 
-/** Selected part of a catalog. */
 export type CatalogSelection = {
   /** Selected packages; empty: all packages. */
   readonly packages: readonly PackageSelection[];
@@ -62,10 +61,7 @@ export function parseLocalCatalog(text: string, baseDirectory: string): LocalCat
   return { kind: 'oci', path: absolute, ...withoutUndefined({ tag }) };
 }
 
-/**
- * oc-mirror's name for a local catalog in a registry: the last name of its path, and the tag `latest`
- * unless another is written.
- */
+/** oc-mirror's name for a local catalog: the last name of its path, and the tag `latest` by default. */
 export const nameLocalCatalog = (
   local: LocalCatalog,
 ): { readonly repository: string; readonly tag: string } => ({

@@ -91,9 +91,7 @@ type Test = (version: BundleVersion) => boolean;
 /** Characters of a range; catalogs have some fifty. Each bundle of a package is compared with all of it. */
 const MAX_RANGE = 1000;
 
-/**
- * Needs text in which each run of spaces is one space: hostile runs would take quadratic time.
- */
+/** Needs text in which each run of spaces is one space: hostile runs would take quadratic time. */
 const COMPARISON = / ?(>=|<=|==|!=|>|<|=|!|) ?([^ <>=!|]+) ?/y;
 
 /**

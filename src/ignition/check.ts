@@ -190,7 +190,6 @@ function checkFile(file: File, path: string): Finding[] {
 
 type Placed = { readonly resource: IgnitionResource; readonly path: string };
 
-/** Lists the resources of a config by the table of members. */
 function listResources(value: unknown, shape: Shape, path: string): readonly Placed[] {
   if (shape.kind === 'list') {
     return (value as readonly unknown[]).flatMap((each, index) =>

@@ -1,9 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
 
-/**
- * A regular file in an archive. `mode` may be permissions alone or carry the file type; `name` is
- * written as it is given, a leading slash included.
- */
+/** `mode` may lack the file type; `name` is written as it is given, a leading slash included. */
 export type CpioMember = {
   readonly name: string;
   readonly mode: number;

@@ -17,6 +17,6 @@ export type { UnitJudge } from './unit-judge.ts';
 export { findUnitFaults, isInstalled } from './units.ts';
 
 // Archives.
-export { decodeCpio, findCpioMember } from './cpio.ts';
+export { decodeCpio, encodeCpio, findCpioMember } from './cpio.ts';
 export type { CpioMember, SpecialMember } from './cpio.ts';
 export { decodeInitrd, encodeInitrd, isCheckedXz } from './initrd.ts';

@@ -67,7 +67,6 @@ function resolve(config: IgnitionConfig, state: Resolving): IgnitionConfig {
   );
 }
 
-/** Replaces the configs that a config merges. */
 function withMerge(config: IgnitionConfig, merge: MergedResources): IgnitionConfig {
   const { ignition } = config;
   const left = withoutUndefined({

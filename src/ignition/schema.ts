@@ -21,10 +21,7 @@ import {
 export type Field = Shape & {
   /** The first version that has a member which 3.2.0 lacks. */
   readonly since?: string;
-  /**
-   * The member that identifies an entry of a list when two configs are merged; the first of several that is
-   * set counts. Absent for lists of texts.
-   */
+  /** Members that identify an entry of a list in a merge; the first that is set counts. Absent: texts. */
   readonly key?: readonly string[];
   /** True for texts that are appended even if they are there. */
   readonly isConcatenated?: boolean;
@@ -63,7 +60,6 @@ const RESOURCE_MEMBERS = maybe({
 const RESOURCE = record({ source: optional(TEXT), ...RESOURCE_MEMBERS }, KEPT);
 const MERGED = listBy(record({ source: TEXT, ...RESOURCE_MEMBERS }, KEPT), 'source');
 
-/** True for the shape of a resource. */
 export const isResource = ({ members }: RecordNode): boolean =>
   members['verification'] === RESOURCE_MEMBERS.verification;
 
@@ -191,7 +187,6 @@ const SECTIONS = maybe({
   kernelArguments: since('3.3.0', object({ shouldExist: strings, shouldNotExist: strings })),
 });
 
-/** The whole document. */
 export const DOCUMENT = record(
   { ignition: record({ version: TEXT, ...IGNITION_MEMBERS }, KEPT), ...SECTIONS },
   KEPT,
@@ -206,16 +201,12 @@ export type File = TypeOf<typeof FILE>;
 export type User = TypeOf<typeof USER>;
 export type Unit = TypeOf<typeof UNIT>;
 
-/** The shape of a member; undefined if it is not known. */
 export function findField({ members }: RecordNode, key: string): Field | undefined {
   const member = Object.hasOwn(members, key) ? members[key] : undefined;
   return member && shapeOf(member);
 }
 
-/**
- * Lists beside each other that share one namespace: files, directories and links have paths, and a kernel
- * argument either should exist or should not.
- */
+/** Lists that share one namespace: paths, and kernel arguments that either should exist or should not. */
 export const SHARED_NAMES: readonly (readonly string[])[] = [
   ['files', 'directories', 'links'],
   ['shouldExist', 'shouldNotExist'],

@@ -26,7 +26,6 @@ export type Places = {
 /** Smallest part that S3 accepts, except for the last: smaller blobs are placed together. */
 export const SMALL_BLOB = 5 * 1024 * 1024;
 
-/** Content to be placed. */
 export type Sized = { readonly digest: Digest; readonly size: number };
 
 /** A logical sector (ECMA-119 6.1.2). */
@@ -35,7 +34,6 @@ export const SECTOR_SIZE = 2048;
 /** Blobs start at multiples of this, so that a file system with reflinks can share them. */
 export const BLOB_ALIGNMENT = 4096;
 
-/** The next multiple of a unit. */
 export const roundUp = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
 
 /**
@@ -44,10 +42,9 @@ export const roundUp = (size: number, unit: number): number => Math.ceil(size / 
  */
 export const largestIsoOf = (contents: number): number => 2 * contents + 64 * 2 ** 20;
 
-/** The source of an extent's bytes. */
 export type ExtentSource =
-  /** The base ISO, at the same offset. */
-  | { readonly kind: 'base' }
+  /** The base ISO, at the same offset unless `from` names a file and an offset in it. */
+  | { readonly kind: 'base'; readonly from?: PlaceInFile }
   /** Rendered by sealift, in memory. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   /** A registry blob: found by the extent's digest. */
@@ -55,10 +52,10 @@ export type ExtentSource =
   /** Padding. */
   | { readonly kind: 'zero' };
 
-/**
- * A run of bytes of the output. Extents of a layout are sorted by offset, do not overlap, and cover
- * the whole ISO.
- */
+/** An offset in bytes in a file that is named by the digest of the whole of it. */
+type PlaceInFile = { readonly file: Digest; readonly offset: number };
+
+/** A run of bytes. The extents of a layout are sorted, do not overlap, and cover the whole ISO. */
 export type Extent = {
   /** Bytes from the start of the ISO. */
   readonly offset: number;
@@ -73,7 +70,7 @@ export type Extent = {
 
 /** Every byte of an ISO, before any of it is written. */
 export type Layout = {
-  /** Bytes; a multiple of SECTOR_SIZE. */
+  /** Bytes; of an ISO, a multiple of SECTOR_SIZE. */
   readonly size: number;
   readonly extents: readonly Extent[];
   /** Areas after the base, on media with an index. */
@@ -92,10 +89,7 @@ export type TreeFile = {
   readonly content: FileContent;
   /** Permission bits; default 0o644. */
   readonly mode?: number;
-  /**
-   * ISO 9660 identifier of a file that the base lacks, `KARGS.JSO;1`, for programs that do not read Rock
-   * Ridge; default made of the name.
-   */
+  /** ISO 9660 identifier of a new file, `KARGS.JSO;1`, without Rock Ridge; default: made of the name. */
   readonly identifier?: string;
 };
 
@@ -130,17 +124,12 @@ export function fillGaps(extents: readonly Extent[], size: number): Extent[] {
   return filled;
 }
 
-/**
- * A view of `bytes` that has at least `size` bytes from `at` on, `at` counted from the start.
- *
- * @throws IntegrityError `iso.truncated` when it has fewer
- */
+/** A view of `bytes` that has at least `size` bytes from `at` on, `at` counted from the start. */
 export function viewOf(bytes: Uint8Array, range: { at: number; size: number }): DataView {
   requireBytes(bytes, range);
   return new DataView(bytes.buffer, bytes.byteOffset + range.at, range.size);
 }
 
-/** @throws IntegrityError `iso.truncated` when `bytes` ends before `at + size` */
 export function requireBytes(bytes: Uint8Array, range: { at: number; size: number }): void {
   if (range.at >= 0 && range.size >= 0 && range.at + range.size <= bytes.length) return;
   throw new IntegrityError(

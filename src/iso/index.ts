@@ -23,15 +23,27 @@ export { checkStructure } from './check/structure.ts';
 // Laying out.
 export { createEmptyImage } from './lay-out/empty-image.ts';
 export { encodeSmallIso, layOutIso } from './lay-out/lay-out.ts';
-export { decodeBaseScan, encodeBaseScan, scanBaseIso } from './lay-out/scan.ts';
+export { decodeBaseScan, encodeBaseScan, relabel, scanBaseIso } from './lay-out/scan.ts';
 export type { BasePatch, BaseScan } from './lay-out/scan.ts';
 
 // Partition tables of a hybrid image.
 export { BLOCK_SIZE } from './boot/gpt.ts';
-export { SYSTEM_AREA_SIZE, readPartitionTables } from './boot/hybrid.ts';
+export {
+  SYSTEM_AREA_SIZE,
+  locateBackupGpt,
+  readBackupGpt,
+  readPartitionTables,
+} from './boot/hybrid.ts';
+
+// Disk images that hold ISO images as partitions.
+export { readMetalImage } from './disk/metal.ts';
+export type { MetalImage } from './disk/metal.ts';
+export { MBR_CODE, writeTables } from './disk/table.ts';
+export { layOutDisk, planDisk, scanPieces, TABLES_SIZE } from './disk/disk.ts';
+export type { DiskPlan, DiskSource } from './disk/disk.ts';
 
 // The live ISO of CoreOS: its embed area, kernel arguments and minimal form.
-export { findEmbedArea, planEmbed } from './coreos/embed-area.ts';
+export { findEmbedArea, lacksEmbedArea, planEmbed } from './coreos/embed-area.ts';
 export type { EmbedArea, EmbedPlan, ReadableIso } from './coreos/embed-area.ts';
 export { readKargsFile } from './coreos/json.ts';
 export type { KargsFile } from './coreos/json.ts';

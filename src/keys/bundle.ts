@@ -24,10 +24,7 @@ export type TrustBundle = {
 const CACHED = 64;
 const cached = new Map<string, TrustBundle>();
 
-/**
- * Reads PEM blocks until no byte is left, each an X.509 certificate. An empty text has no
- * certificate and no problem.
- */
+/** Reads PEM blocks until no byte is left, each an X.509 certificate. An empty text has no problem. */
 export function readTrustBundle(source: string | Uint8Array): TrustBundle {
   const text = typeof source === 'string' ? source : Buffer.from(source).toString('latin1');
   const known = cached.get(text);
@@ -48,7 +45,6 @@ export function explainBundle(source: string | Uint8Array): string | undefined {
 export const explainRoots = (bytes: Uint8Array): string | undefined =>
   explainBundle(withoutEnd(bytes));
 
-/** The doubts about a list of roots. */
 export const warnOfRoots = (bytes: Uint8Array): readonly string[] =>
   warnOfBundle(readTrustBundle(withoutEnd(bytes)));
 

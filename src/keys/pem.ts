@@ -4,7 +4,12 @@ import { decodeBase64 } from '../base/text/base64.ts';
 
 export type PemBlock = { readonly label: string; readonly bytes: Buffer };
 
-export type PemReading = { readonly blocks: readonly PemBlock[]; readonly problem?: string };
+export type PemReading = {
+  readonly blocks: readonly PemBlock[];
+  readonly problem?: string;
+  /** True if reading stopped at a broken block; more may follow it. */
+  readonly isBroken?: boolean;
+};
 
 const BEGIN = /^-----BEGIN (.*)-----$/;
 
@@ -22,7 +27,7 @@ export function readPem(text: string): PemReading {
     if (end === 'text') continue;
     const block = end === 'broken' ? undefined : readBlock(lines, at, end);
     if (block === undefined || end === 'broken')
-      return { blocks, problem: `block ${blocks.length + 1} is broken` };
+      return { blocks, problem: `block ${blocks.length + 1} is broken`, isBroken: true };
     blocks.push(block);
     at = end;
   }

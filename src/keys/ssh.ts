@@ -18,10 +18,7 @@ export type SshKeys = {
 const HOW_TO_CONVERT =
   'give the line that PuTTYgen shows for authorized_keys, or that "ssh-keygen -i -f FILE" prints';
 
-/**
- * Reads keys as sshd reads authorized_keys: one a line, `[options] type base64 [comment]`, with
- * empty lines and comment lines between them.
- */
+/** Reads authorized_keys as sshd does: `[options] type base64 [comment]`, empty lines, comment lines. */
 export function readSshKeys(text: string): SshKeys {
   if (/PRIVATE KEY|^PuTTY-User-Key-File-/m.test(text)) {
     return { keys: [], problem: 'is a private key; give the public key' };
@@ -91,10 +88,7 @@ function readKey([type = '', blob = '']: readonly string[]): Reading {
   return problem === undefined ? { algorithm: type } : { problem };
 }
 
-/**
- * Splits a blob into its strings, each after its length in four bytes (RFC 4251, 5); `isWhole` is
- * false if the last is incomplete.
- */
+/** Strings after their lengths in four bytes (RFC 4251, 5); `isWhole`: the last one is complete. */
 function splitStrings(blob: Buffer): {
   readonly strings: readonly Buffer[];
   readonly isWhole: boolean;
@@ -146,8 +140,7 @@ const word =
 const any: FieldRule = () => undefined;
 
 /**
- * The fields after the algorithm's name: RFC 4253, 6.6; RFC 5656, 3.1; RFC 8709, 4; OpenSSH's
- * PROTOCOL.u2f.
+ * The fields after the algorithm's name: RFC 4253, 6.6; RFC 5656, 3.1; RFC 8709, 4; OpenSSH's PROTOCOL.u2f.
  */
 const FIELDS: ReadonlyMap<string, readonly FieldRule[]> = new Map([
   ['ssh-rsa', [exponent, modulus]],

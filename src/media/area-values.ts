@@ -11,10 +11,12 @@ export type AreaValues = { readonly archive: Uint8Array; readonly kargs: string 
 
 export type AreaKind = MutableArea['kind'];
 
-/** An area with the bytes that it has now. */
+/** True for the kinds that are files of our own, which no medium with a proof has. */
+export const isFileArea = (kind: AreaKind): kind is 'built' | 'config-image' =>
+  kind === 'built' || kind === 'config-image';
+
 export type AreaBytes = OverlayPart & { readonly kind: AreaKind };
 
-/** The areas of a medium, with the bytes that they have now. */
 export type FoundAreas = {
   readonly embed: ByteRange & { readonly bytes: Uint8Array };
   /** FoundAreas of the kernel arguments; absent on images older than the areas for them. */
@@ -35,19 +37,21 @@ export const fillKargs = (kargs: LocatedAreas, text: string): readonly AreaBytes
   sortParts(planKargParts(kargs, text)).map((part) => ({ kind: 'kernel-arguments', ...part }));
 
 /**
- * Plans the bytes that give the areas these contents; without values of any site, the copy of the built
- * contents becomes zeros.
+ * No build leaves a configuration image: its area becomes zeros. Without values of any site, the copy of the
+ * built contents becomes zeros too.
  */
 export function planContents(
   areas: FoundAreas,
   { archive, kargs: text }: AreaValues,
   form: 'built' | 'bare',
 ): readonly AreaBytes[] {
-  const copies = areas.now.filter(({ kind }) => kind === 'built' && form === 'bare');
+  const emptied = areas.now.filter(
+    ({ kind }) => kind === 'config-image' || (kind === 'built' && form === 'bare'),
+  );
   return [
     fillEmbed(areas, archive),
     ...(areas.kargs ? fillKargs(areas.kargs, text) : []),
-    ...copies.map(({ kind, offset, bytes }) => ({
+    ...emptied.map(({ kind, offset, bytes }) => ({
       kind,
       offset,
       bytes: new Uint8Array(bytes.length),
@@ -55,23 +59,26 @@ export function planContents(
   ].sort((a, b) => a.offset - b.offset);
 }
 
-/** True if every area, without the copy, has these contents. */
+/** True if the areas of the Ignition config and of the kernel arguments have these contents. */
 export const hasContents = (areas: FoundAreas, contents: AreaValues): boolean =>
-  hasParts(areas, planContents(areas, contents, 'built'));
+  hasParts(
+    areas,
+    planContents(areas, contents, 'built').filter(({ kind }) => kind !== 'config-image'),
+  );
 
 const hasParts = ({ now }: Pick<FoundAreas, 'now'>, parts: readonly OverlayPart[]): boolean =>
   parts.every(({ offset, bytes }) =>
     now.some((area) => area.offset === offset && Buffer.from(area.bytes).equals(bytes)),
   );
 
-/** Reads the kernel arguments that every area has now; undefined if the areas differ or cannot be read. */
+/** Undefined if the areas differ or cannot be read. */
 export function readSameKargs(areas: Pick<FoundAreas, 'kargs' | 'now'>): string | undefined {
   const text = readKargText(areas);
   if (!areas.kargs) return '';
   return text !== undefined && hasParts(areas, fillKargs(areas.kargs, text)) ? text : undefined;
 }
 
-/** Reads the kernel arguments of now; undefined if they cannot be read. The areas may still differ. */
+/** Undefined if the arguments cannot be read. The areas may still differ. */
 export function readKargText({
   kargs,
   now,

@@ -42,7 +42,6 @@ export type LiveAreas = {
   readonly kargs?: KargAreas;
 };
 
-/** Contents of the embed area. */
 export type Embedded = {
   /** JSON text. */
   readonly config?: string;
@@ -62,7 +61,7 @@ export type KargPlaces = {
   })[];
 };
 
-/** Lays parts over an image. Closing the result closes the image. */
+/** Closing the result closes the image. */
 export const overlayAccess = (
   image: RandomAccess,
   parts: readonly OverlayPart[],
@@ -71,7 +70,6 @@ export const overlayAccess = (
   read: overlayRead(image.read, parts),
 });
 
-/** Lays parts over the bytes that a function reads from an image. */
 export const overlayRead =
   (read: RandomAccess['read'], parts: readonly OverlayPart[]): RandomAccess['read'] =>
   async (offset, size, buffer) => {
@@ -97,18 +95,18 @@ export const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[]
 export const CONFIG_MEMBER = 'config.ign';
 const NETWORK = 'etc/coreos-firstboot-network';
 
-/** Reads both areas; an image older than the areas for kernel arguments has the embed area alone. */
+/** An image older than the areas for kernel arguments has the embed area alone. */
 export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
   const area = await findEmbedArea(iso);
   const embed = { ...area, bytes: await iso.readBytes(area.offset, area.size) };
   return { embed, ...withoutUndefined({ kargs: await readOptionalKargs(iso) }) };
 }
 
-/** Reads the areas for kernel arguments; undefined on an image older than those. */
+/** Undefined on an image older than these areas. */
 export const readOptionalKargs = (iso: ReadableIso): Promise<KargAreas | undefined> =>
   unlessMissing(() => readKargAreas(iso));
 
-/** Locates the areas for kernel arguments, which may differ; undefined on an image older than those. */
+/** The areas may differ; undefined on an image older than these areas. */
 export const locateOptionalKargs = (iso: ReadableIso): Promise<LocatedAreas | undefined> =>
   unlessMissing(() => locateKargAreas(iso));
 
@@ -121,7 +119,7 @@ async function unlessMissing<Result>(read: () => Promise<Result>): Promise<Resul
   }
 }
 
-/** Decodes the contents of an embed area. @throws IntegrityError if the bytes are not an initrd */
+/** @throws IntegrityError if the bytes are not an initrd */
 export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
   const keyfiles: Keyfile[] = [];
   const others = new Map<string, Uint8Array>();
@@ -136,10 +134,7 @@ export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
   return { keyfiles, others, ...(config !== undefined && { config }) };
 }
 
-/**
- * Encodes the initrd for an embed area. It has no bytes if there is nothing to embed, because CoreOS embeds
- * no empty archive.
- */
+/** Encodes the initrd. No bytes without contents: CoreOS embeds no empty archive. */
 export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedded): Uint8Array {
   const files = new Map<string, Uint8Array>([
     ...others,
@@ -177,15 +172,10 @@ export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array):
   return { offset, bytes };
 }
 
-/** Plans the bytes of every area, which all hold the same arguments. */
+/** Every area holds the same arguments. */
 export const planKargParts = ({ areas, size }: KargPlaces, text: string): readonly OverlayPart[] =>
   areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));
 
-/**
- * Plans the bytes of every area: the default arguments, edited.
- *
- * @throws UsageError `kargs.special`, `kargs.replace`, `kargs.too-large`
- */
 export function planEditedKargs(
   places: KargPlaces & { readonly default: string },
   edits: KargEdits,
@@ -203,11 +193,7 @@ export async function readBareArchive(
   return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
 }
 
-/**
- * Refuses arguments that a boot menu would change. Boot images of s390x have no menu.
- *
- * @throws UsageError `kargs.special`
- */
+/** Refuses arguments that a boot menu would change. Boot images of s390x have no menu. */
 export function requireMenu({ areas }: KargPlaces, append: readonly string[]): void {
   const isMenu = ({ path = 'grub.cfg' }): boolean => /\.cfg$/i.test(path);
   if (areas.some(isMenu)) requireMenuWords(append);
@@ -216,7 +202,7 @@ export function requireMenu({ areas }: KargPlaces, append: readonly string[]): v
 /** Far larger than any Ignition config that a machine boots with. */
 const LIMIT = 64 * 1024 * 1024;
 
-/** Lists the extents of an index with the digests that they have without site values. */
+/** The digests are those without site values. */
 export const withPristineDigests = ({
   extents,
 }: Pick<MediaIndex, 'extents'>): readonly IndexExtent[] =>
@@ -226,11 +212,13 @@ export const withPristineDigests = ({
   });
 
 /**
- * Computes a digest that identifies every byte of our medium: the digest of its index, combined with the
- * digests of its areas if one of them has changed. Undefined if the index has no digest.
+ * Computes the medium digest, which identifies every byte of our medium without reading its payload: the
+ * digest of its index. If an area has changed, it is the SHA-256 of a text: the digest of the index and those
+ * of all areas in the order of the index, as `sha256:` and 64 hex digits, joined by line feeds. Undefined if
+ * the index has no digest.
  */
 export async function identifyIso(
-  { digest, mutable = [] }: MediaIndex,
+  { digest, mutable = [] }: Pick<MediaIndex, 'digest' | 'mutable'>,
   read: RandomAccess['read'],
 ): Promise<Digest | undefined> {
   const found: Digest[] = [];

@@ -17,21 +17,14 @@ import { BUILT_PATH } from './media-index.ts';
 /** Path of the built archive in an initrd that replaced it; the live system does not read it. */
 export const BUILT_MEMBER = 'sealift/built-ignition.img';
 
-/**
- * Path of the kernel arguments in a built archive whose base had others than its default ones: only the
- * build knows them.
- */
+/** Kernel arguments of a base that had others than its default ones: only the build knows them. */
 const KARGS_MEMBER = 'sealift/built-kargs';
 
 /** Finds the arguments that only a build knows: those of its base, if they are not its default ones. */
 export const findBuiltKargs = (kargs: KargAreas | undefined): string | undefined =>
   kargs && kargs.text !== kargs.default ? kargs.text : undefined;
 
-/**
- * Encodes the archive that the build of an installation ISO embeds.
- *
- * @param kargs from `findBuiltKargs`
- */
+/** @param kargs from `findBuiltKargs` */
 export const encodeInstallation = (config: Uint8Array, kargs?: string): Uint8Array =>
   encodeInitrd([
     { name: CONFIG_MEMBER, mode: 0o100644, data: config },
@@ -43,14 +36,14 @@ export const encodeInstallation = (config: Uint8Array, kargs?: string): Uint8Arr
         ]),
   ]);
 
-/** Reads the kernel arguments out of a built archive; undefined if they are those of the release. */
+/** Undefined if the kernel arguments are those of the release. */
 export async function readBuiltKargs(archive: Uint8Array): Promise<string | undefined> {
   return textOf((await readMembers(archive)).get(KARGS_MEMBER));
 }
 
 /**
- * Lists archives that may be the built one: the one of now, the one that it carries, and the one that its config
- * was built as, if another program added networks alone.
+ * Candidates: the archive of now, the one that it carries, and the one that its config was built as, if
+ * another program added networks alone.
  */
 export async function listBuiltArchives(area: Uint8Array): Promise<readonly Uint8Array[]> {
   const members = await readMembers(area);
@@ -89,10 +82,7 @@ export function encodeBuilt({ archive, kargs }: AreaValues): Uint8Array {
   return Buffer.concat([Buffer.from(head), body]);
 }
 
-/**
- * @returns undefined for zeros: the copy was dropped
- * @throws IntegrityError `customize.built`
- */
+/** @returns undefined for zeros: the copy was dropped */
 export function decodeBuilt(bytes: Uint8Array): AreaValues | undefined {
   if (bytes.every((byte) => byte === 0)) return undefined;
   const content = Buffer.from(bytes);
@@ -113,7 +103,6 @@ export function decodeBuilt(bytes: Uint8Array): AreaValues | undefined {
   return { archive: body.subarray(0, size), kargs };
 }
 
-/** True if an area holds the config of an installation ISO. */
 export async function holdsInstallation(bytes: Uint8Array): Promise<boolean> {
   try {
     const { config } = await decodeEmbedded(bytes);

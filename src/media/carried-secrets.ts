@@ -1,22 +1,21 @@
 import { decodeFileContent, parseResolved, type IgnitionConfig } from '../ignition/index.ts';
 import type { IsoImage } from '../iso/index.ts';
-import { hasSecrets, readCustomisation } from './customize/read.ts';
+import { type Customisation, hasSecrets, readCustomisation } from './customize/read.ts';
 import type { MediaIndex } from './media-index.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from './open.ts';
 
 /* Owns the answer whether a medium carries secrets, by its own bytes. */
 
 /**
- * The kinds of secrets on a medium, for messages; empty if others may read it. An installation ISO always
- * has a pull secret; an upgrade ISO has no config.
-
+ * For messages; empty if others may read the medium. An installation ISO always has a pull secret; an upgrade
+ * ISO has no config.
  */
 export async function listCarriedSecrets(
   iso: IsoImage,
   { product }: Pick<MediaIndex, 'product'>,
 ): Promise<readonly string[]> {
   if (product === 'installation-iso') return ['a pull secret'];
-  if (product !== 'live-iso') return [];
+  if (product !== 'live-iso' && product !== 'recovery-iso') return [];
   const configs = await readConfigs(iso);
   const hasPassword = configs.some(
     ({ passwd }) => passwd?.users?.some(({ passwordHash }) => Boolean(passwordHash)) === true,
@@ -25,8 +24,13 @@ export async function listCarriedSecrets(
   return [
     ...(hasPassword ? ['a password'] : []),
     ...(configs.some(hasSecretFile) ? ['a pull secret or a private key'] : []),
-    ...(site && hasSecrets(site) ? ['values of a site'] : []),
+    ...(site ? describeSite(site) : []),
   ];
+}
+
+function describeSite(site: Customisation): readonly string[] {
+  if (site.configImage) return ['the private keys of a cluster'];
+  return hasSecrets(site) ? ['values of a site'] : [];
 }
 
 /** The configs on a medium; one without areas, or with areas that hold no config, has fewer. */

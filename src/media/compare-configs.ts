@@ -11,7 +11,7 @@ import { findEmbedArea, type IsoImage, locateKargAreas } from '../iso/index.ts';
 import { decodeEmbedded, type Embedded, readOptionalKargs } from './areas.ts';
 import type { Compared } from './compare-parts.ts';
 import { digestBuilt } from './compare-trees.ts';
-import { type MediaIndex, readIndex } from './media-index.ts';
+import { CONFIG_AREA_PATH, type MediaIndex, readIndex } from './media-index.ts';
 import {
   attempt,
   type OpenAttempt,
@@ -23,10 +23,7 @@ import { readProof } from './proof.ts';
 
 /* Contents of a medium that a comparison reads: its index, kernel arguments and Ignition configs. */
 
-/**
- * Name of a part of an Ignition config. The content is left out: files, units and users may hold pull
- * secrets, keys and password hashes, and the digest of a short secret reveals the secret.
- */
+/** The content is left out: it may hold secrets, and the digest of a short secret reveals the secret. */
 export type IgnitionPart = {
   readonly kind:
     | ('file' | 'directory' | 'link' | 'unit' | 'drop-in' | 'user' | 'group' | 'section')
@@ -60,13 +57,11 @@ export type ComparedMedium = {
   /** Copy of the areas as built. */
   readonly built: OpenAttempt<Digest | undefined>;
   readonly bootstrap: OpenAttempt<ComparedConfig | undefined>;
+  /** Digest of the configuration image of a site; no value without one. */
+  readonly configImage: OpenAttempt<Digest | undefined>;
 };
 
-/**
- * Reads the parts of a medium that are compared, without reading any blob of its registry.
- *
- * @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read
- */
+/** Reads the parts of a medium that are compared, without reading any blob of its registry. */
 export const readCompared = (medium: IsoSource): Promise<ComparedMedium> =>
   useMedium(medium, async (iso) => {
     const embed = await attempt(() => readEmbedArea(iso));
@@ -86,9 +81,18 @@ export const readCompared = (medium: IsoSource): Promise<ComparedMedium> =>
       proof: (await attempt(() => readProof({ read: iso.readBytes, size: iso.fileSize }))).value
         ?.digest,
       built: await attempt(() => digestBuilt(iso)),
+      configImage: await attempt(() => digestConfigImage(iso)),
       areas: digestOf(Buffer.concat([...(bytes ? [bytes] : []), ...(await readAll(iso, located))])),
     };
   });
+
+/** With what another program may have written behind the image, and without the zeros of the area. */
+async function digestConfigImage(iso: IsoImage): Promise<Digest | undefined> {
+  const node = await iso.find(CONFIG_AREA_PATH);
+  const bytes = node?.kind === 'file' ? await iso.readFile(node) : new Uint8Array();
+  const end = bytes.findLastIndex((byte) => byte !== 0) + 1;
+  return end === 0 ? undefined : digestOf(bytes.subarray(0, end));
+}
 
 async function readEmbedArea(iso: IsoImage): Promise<Uint8Array> {
   const { offset, size } = await findEmbedArea(iso);

@@ -7,10 +7,7 @@ import { useMedium } from './open.ts';
 import { compareTree, ELSEWHERE, findGaps, type VerifyOptions } from './verify-contents.ts';
 import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
 
-/**
- * Kinds of bytes in an ISO: `structures` are the System Area, descriptors and partition tables; `rendered`
- * are files.
- */
+/** `structures` are System Area, descriptors and partition tables; `rendered` are files. */
 export type IsoPart = 'base' | 'blobs' | 'structures' | 'directories' | 'rendered' | 'padding';
 
 /** Bytes of an ISO that differ from its layout. */
@@ -33,7 +30,7 @@ export type LayoutComparison = {
 };
 
 /**
- * Compares every byte of a file with its layout. Writes nothing.
+ * Writes nothing.
  *
  * @throws the signal's reason; errors of the file system
  */
@@ -81,10 +78,7 @@ async function verifyFile(
   }
 }
 
-/**
- * Compares the directories of the file with the layout. Rendered files that moved are left out: their bytes
- * are already differences.
- */
+/** Leaves out rendered files that moved: their bytes are already differences. */
 function compareFiles(
   path: string,
   parts: ReadonlyMap<IndexExtent, IsoPart>,

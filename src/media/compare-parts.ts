@@ -23,7 +23,7 @@ export type Changes<Item> = {
 /** An item of a medium, and a text that is equal only if the items are equal. */
 export type Compared<Item> = { readonly item: Item; readonly content: string };
 
-/** Compares items by their keys, in the order of the keys. */
+/** Sorted by key. */
 export function listChanges<Item>(
   old: ReadonlyMap<string, Compared<Item>>,
   now: ReadonlyMap<string, Compared<Item>>,
@@ -42,7 +42,6 @@ export function listChanges<Item>(
   return { added, removed, changed, unchanged: old.size - removed.length - changed.length };
 }
 
-/** Counts the items that differ. */
 export const countChanges = ({ added, removed, changed }: Changes<unknown>): number =>
   added.length + removed.length + changed.length;
 
@@ -59,9 +58,8 @@ export type ComparedImage = {
 };
 
 /**
- * Compares images by set and name. A bundle's image has the bundle's version in its name. An image without
- * a namesake on the other medium is therefore compared with the image from the same source repository, if
- * there is exactly one.
+ * Compares images by set and name. A bundle's image has the version in its name: without a namesake, it is
+ * compared with the only image from the same source repository.
  */
 export function compareImages(
   old: readonly IndexImage[],
@@ -85,7 +83,7 @@ type Pair = { readonly old: IndexImage; readonly new: IndexImage };
 
 const onlyOne = (olds: number, news: number): number => (olds === 1 && news === 1 ? 1 : 0);
 
-/** Pairs images with equal keys, as many as `countPairs` allows, and returns the rest. */
+/** Pairs as many as `countPairs` allows, and returns the rest. */
 function pairUp(
   { old, now }: Left,
   keyOf: (image: IndexImage) => string,
@@ -112,7 +110,6 @@ const byName = ({ set, name }: IndexImage): string => [set, name].join(SEPARATOR
 const byContent = (image: IndexImage): string =>
   [byName(image), ...image.manifests].join(SEPARATOR);
 
-/** The repository of a source without its tag and digest. */
 const bySource = ({ set, source }: IndexImage): string =>
   [set, source.replace(/@.*$/, '').replace(/:[^/:]*$/, '')].join(SEPARATOR);
 
@@ -132,7 +129,6 @@ const describeImage = ({ name, set, source, manifests }: IndexImage): ComparedIm
   manifests: manifests.length,
 });
 
-/** A package of a catalog. */
 export type ComparedOperator = {
   readonly catalog: string;
   readonly package: string;
@@ -181,22 +177,18 @@ function describePackage(catalog: string, one: IndexPackage): ComparedOperator {
   };
 }
 
-/** Bytes of the extents that the indexes name. */
 export type ComparedBytes = {
-  /** Bytes of the new medium that the old medium has at any offset. */
+  /** At any offset. */
   readonly shared: number;
-  /** Bytes of the new medium that the old medium has at the same offset. */
+  /** At the same offset. */
   readonly inPlace: number;
-  /** Bytes of the new medium that the old medium lacks. */
+  /** Bytes that the old medium lacks. */
   readonly new: number;
-  /** Bytes of the old medium that the new medium lacks. */
+  /** Bytes that the new medium lacks. */
   readonly gone: number;
 };
 
-/**
- * Compares bytes by digest. An index does not hold its own digest; `isSameIndex` says if the indexes are
- * equal.
- */
+/** An index does not hold its own digest; `isSameIndex` says if the indexes are equal. */
 export function compareBytes(old: Extents, now: Extents, isSameIndex: boolean): ComparedBytes {
   const [oldDigests, digests] = [listDigests(old), listDigests(now)];
   const isOn = (others: ReadonlySet<string>, { digest }: IndexExtent): boolean =>

@@ -28,19 +28,18 @@ async function listTree(iso: IsoImage): Promise<Tree> {
   return files;
 }
 
-/** Compares the files of two trees; undefined if one of them cannot be read. */
+/** Undefined if one of the trees cannot be read. */
 export const compareTrees = (
   { value: old }: OpenAttempt<Tree>,
   { value: now }: OpenAttempt<Tree>,
 ): Changes<ComparedFile> | undefined => old && now && listChanges(old, now);
 
-/** Digest of the copy of the areas as built, which a customisation may overwrite; undefined without such a copy. */
+/** Undefined without a copy of the areas as built, which a customisation may overwrite. */
 export async function digestBuilt(iso: IsoImage): Promise<Digest | undefined> {
   const node = await iso.find(BUILT_PATH);
   return node?.kind === 'file' ? digestOf(await iso.readFile(node)) : undefined;
 }
 
-/** Adds the copy of the areas as built to files that were compared without it. */
 export function withBuilt(
   files: Changes<ComparedFile>,
   old: Digest | undefined,

@@ -69,14 +69,16 @@ export type MediaComparison = {
   readonly files?: Changes<ComparedFile>;
   readonly kernelArguments?: ComparedArguments;
   readonly ignition: readonly ComparedIgnition[];
+  /** Configuration images of sites; absent if neither medium has one. */
+  readonly configImage?: Pick<ComparedIgnition, 'state'>;
   /** Everything that was compared, in words. */
   readonly compared: readonly string[];
   readonly notCompared: readonly NotCompared[];
 };
 
 /**
- * Compares two media by their indexes, kernel arguments and Ignition configs; without two indexes, also by the
- * names and sizes of their files. Reads no blobs.
+ * Compares indexes, kernel arguments and Ignition configs; without two indexes, also the names and sizes of
+ * files. Reads no blobs.
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read
  */
@@ -114,6 +116,7 @@ function compareRead(
       ...compareConfigs('embedded', old.embedded, now.embedded),
       ...compareConfigs('bootstrap', old.bootstrap, now.bootstrap),
     ],
+    ...compareConfigImages(old.configImage, now.configImage),
   };
   return {
     ...parts,
@@ -125,8 +128,13 @@ function compareRead(
   };
 }
 
-const haveSameParts = ({ ignition, files }: Pick<MediaComparison, 'ignition' | 'files'>): boolean =>
-  ignition.every(({ state }) => state === 'unchanged') && (!files || countChanges(files) === 0);
+type ComparedParts = Pick<MediaComparison, 'ignition' | 'files' | 'configImage'>;
+
+const haveSameParts = ({ ignition, files, configImage }: ComparedParts): boolean =>
+  [...ignition, ...(configImage ? [configImage] : [])].every(
+    ({ state }) => state === 'unchanged',
+  ) &&
+  (!files || countChanges(files) === 0);
 
 /** True if the sizes are the same, and the proofs of media without an index. */
 const haveSameProof = (old: ComparedMedium, now: ComparedMedium): boolean =>
@@ -137,11 +145,10 @@ const haveSameAreas = (old: ComparedMedium, now: ComparedMedium): boolean =>
   old.kernelArguments.value === now.kernelArguments.value &&
   ((isRead(old) && isRead(now)) || old.areas === now.areas);
 
-/** True if the contents of the areas can be read. */
 const isRead = ({ kernelArguments, embedded }: ComparedMedium): boolean =>
   kernelArguments.problem === undefined && embedded.problem === undefined;
 
-/** Returns the digest of an index; for media of the first versions, whose index does not name it, computes it. */
+/** Computed for media of the first versions, whose index does not name it. */
 const digestIndex = (index: MediaIndex | undefined): string | undefined =>
   index && (index.digest ?? digestCanonicalJson(index));
 
@@ -206,7 +213,7 @@ function without(items: readonly string[], others: readonly string[]): readonly 
 
 type ReadConfig = ComparedMedium['embedded'];
 
-/** Compares the configs; empty if neither medium has one, or if one of them is damaged. */
+/** Empty if neither medium has a config, or if one of them is damaged. */
 function compareConfigs(
   config: ComparedIgnition['config'],
   { value: old, problem }: ReadConfig,
@@ -214,19 +221,27 @@ function compareConfigs(
 ): readonly ComparedIgnition[] {
   if (problem !== undefined || newProblem !== undefined || !(old ?? now)) return [];
   const parts = listChanges(old?.parts ?? new Map(), now?.parts ?? new Map());
-  return [{ config, state: findState(old, now), parts }];
+  return [{ config, state: findState(textOf(old), textOf(now)), parts }];
 }
 
-function findState(
-  old: ComparedConfig | undefined,
-  now: ComparedConfig | undefined,
-): ComparedIgnition['state'] {
-  if (!old) return 'added';
-  if (!now) return 'removed';
-  return old.text === now.text ? 'unchanged' : 'changed';
+const textOf = (config: ComparedConfig | undefined): string | undefined => config?.text;
+
+function findState(old: string | undefined, now: string | undefined): ComparedIgnition['state'] {
+  if (old === undefined) return 'added';
+  if (now === undefined) return 'removed';
+  return old === now ? 'unchanged' : 'changed';
 }
 
-/** Lists everything that was compared. Digests of an index or proof are compared, but no bytes with them. */
+/** Absent if neither medium has one, or if one of them cannot be read. */
+function compareConfigImages(
+  { value: old, problem }: ComparedMedium['configImage'],
+  { value: now, problem: newProblem }: ComparedMedium['configImage'],
+): Pick<MediaComparison, 'configImage'> {
+  if (problem !== undefined || newProblem !== undefined || !(old ?? now)) return {};
+  return { configImage: { state: findState(old, now) } };
+}
+
+/** Digests of an index or proof are compared, but no bytes with them. */
 function listCompared(
   old: ComparedMedium,
   now: ComparedMedium,
@@ -243,19 +258,17 @@ function listCompared(
     ...(both((medium) => medium.kernelArguments.value) ? ['kernel arguments'] : []),
     ...(both(isRead) ? ['the Ignition area'] : []),
     ...(either(({ bootstrap }) => bootstrap.value) ? ['the bootstrap Ignition config'] : []),
+    ...(either(({ configImage }) => configImage.value) ? ['the configuration image'] : []),
   ];
 }
 
-/**
- * Lists the contents that cannot be compared. Media that do not boot have no kernel arguments and no
- * Ignition config.
- */
+/** Media that do not boot have no kernel arguments and no Ignition config. */
 function listUnknown(
   medium: 'old' | 'new',
   compared: ComparedMedium,
   tree: Trees['old'] | undefined,
 ): readonly NotCompared[] {
-  const { index, kernelArguments, embedded, bootstrap } = compared;
+  const { index, kernelArguments, embedded, bootstrap, configImage } = compared;
   const boots = index.value === undefined || index.value.base !== undefined;
   const isOld = index.value !== undefined && !namesCatalogs(index.value);
   const reasons: readonly (readonly [string, string | undefined])[] = [
@@ -267,6 +280,7 @@ function listUnknown(
     ['kernel arguments and Ignition configs', boots ? kernelArguments.problem : undefined],
     ['Ignition config of the embed area', embedded.problem],
     ['bootstrap Ignition config', bootstrap.problem],
+    ['configuration images', configImage.problem],
     ['names and sizes of files', tree?.problem],
     ...[embedded, bootstrap]
       .flatMap(({ value }) => value?.unresolved ?? [])

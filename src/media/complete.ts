@@ -23,8 +23,8 @@ export type Completeness = Pick<NamedImages, 'unread'> & {
 type BuiltIndex = Pick<MediaIndex, 'images' | 'leftOut' | 'program'>;
 
 /**
- * True if the index does not tell whether an image was left out on purpose: those of earlier versions, which do not
- * name their program, never list such images. An image that the build carried is missing in any case.
+ * Indexes of earlier versions, which do not name their program, never list images that were left out on
+ * purpose. An image that the build carried is missing in any case.
  */
 export function mayBeLeftOut(image: string, index: BuiltIndex | undefined): boolean {
   if (!index || index.program !== undefined || index.leftOut !== undefined) return false;
@@ -41,9 +41,8 @@ type CheckedMedium = {
 };
 
 /**
- * Compares the images that a medium names with those that its registry serves. Hosts look where the
- * registries.conf of the medium leads them; a medium without one is for clusters that have their own,
- * so an image counts in any repository. Images that were left out on purpose do not count.
+ * Hosts look where the registries.conf of the medium leads them; a medium without one is for clusters that
+ * have their own, so an image counts in any repository. Images left out on purpose do not count.
  */
 export async function findIncomplete(
   iso: IsoImage,

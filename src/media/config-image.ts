@@ -24,7 +24,13 @@ import {
 } from '../openshift/agent/obstacles.ts';
 import { osStreamOf } from '../openshift/release/os-stream.ts';
 import { readIndex } from './media-index.ts';
-import { describeDamage, useMedium, readBootstrapIgnition, readEmbeddedIgnition } from './open.ts';
+import {
+  type ConfigFiles,
+  describeDamage,
+  useMedium,
+  readBootstrapIgnition,
+  readEmbeddedIgnition,
+} from './open.ts';
 
 type NamedFile = {
   readonly path: string;
@@ -46,9 +52,9 @@ export type ConfigImageCheck = {
 };
 
 /**
- * Checks an image made by `openshift-install agent create config-image` against a live ISO, with the rules
- * of the loader in the live system (installer: `load-config-iso.sh`). Reads at most 16 MiB of the image,
- * which unpack to 32 MiB at most.
+ * Checks an image of `openshift-install agent create config-image` against a live ISO, with the rules of its
+ * loader (installer: `load-config-iso.sh`). Reads at most 16 MiB of the image, which unpack to 32 MiB at
+ * most.
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError if either is not an ISO, or if the medium is not a
  * live ISO
@@ -57,18 +63,29 @@ export async function checkConfigImage(
   image: NamedFile,
   medium: NamedFile,
 ): Promise<ConfigImageCheck> {
-  const { system, ...told } = await readLiveMedium(medium.path);
-  const { label, archive, problem } = await readImage(image.path);
+  const live = await useMedium(medium.path, readLiveMedium);
+  return useMedium(image.path, (iso) =>
+    judgeConfigImage(iso, live, { image: image.shownAs, medium: medium.shownAs }),
+  );
+}
+
+/** @param names of both, for messages */
+export async function judgeConfigImage(
+  iso: IsoImage,
+  { system, ...told }: LiveMedium,
+  names: { readonly image: string; readonly medium: string },
+): Promise<ConfigImageCheck> {
+  const { archive, problem } = await readArchive(iso);
   const cluster = archive && readConfiguredCluster(archive);
   const releaseImage = system.clusterImageSet && findReleaseImage(system.clusterImageSet);
   const ofImage = [
-    ...findLabelObstacle(label),
+    ...findLabelObstacle(iso.volume.volumeId),
     ...(problem ? [problem] : []),
     ...(archive ? findArchiveObstacles(system, archive) : []),
   ];
   const obstacles = [
-    ...findMediumObstacles(system).map((obstacle) => describeObstacle(obstacle, medium)),
-    ...ofImage.map((obstacle) => describeObstacle(obstacle, image)),
+    ...findMediumObstacles(system).map((obstacle) => describeObstacle(obstacle, names.medium)),
+    ...ofImage.map((obstacle) => describeObstacle(obstacle, names.image)),
   ];
   return {
     fits: obstacles.length === 0,
@@ -78,51 +95,60 @@ export async function checkConfigImage(
   };
 }
 
-const describeObstacle = (obstacle: Obstacle, { shownAs }: NamedFile): FileProblem => ({
+const describeObstacle = (obstacle: Obstacle, file: string): FileProblem => ({
   severity: 'error',
-  file: shownAs,
+  file,
   ...obstacle,
 });
 
-type LiveMedium = {
+/** The live system that reads a configuration image, and what the medium is made for. */
+export type LiveMedium = {
   readonly system: LiveSystem;
   readonly architecture?: string;
   readonly osStream?: string;
 };
 
-async function readLiveMedium(path: string): Promise<LiveMedium> {
-  return useMedium(path, async (iso) => {
-    const bootstrap = await readBootstrapIgnition(iso);
-    const embedded = await readEmbeddedIgnition(iso);
-    const index = await readIndex(iso);
-    const system = describeLiveSystem([
-      ...(bootstrap === undefined ? [] : [parseResolved(bootstrap, 'bootstrap Ignition config')]),
-      ...(embedded === undefined ? [] : [parseResolved(embedded, 'embedded Ignition config')]),
-    ]);
-    const architecture = index?.release.architecture;
-    return {
-      system,
-      ...withoutUndefined({ architecture, osStream: osStreamOf(iso.volume.volumeId) }),
-    };
-  });
+/** @throws IntegrityError if the medium is not a live ISO, or if its configs cannot be read */
+export async function readLiveMedium(iso: IsoImage): Promise<LiveMedium> {
+  const system = await readLiveSystem(iso);
+  const architecture = (await readIndex(iso))?.release.architecture;
+  return {
+    system,
+    ...withoutUndefined({ architecture, osStream: osStreamOf(iso.volume.volumeId) }),
+  };
 }
 
-type Image = {
-  readonly label: string;
+export async function readLiveSystem(iso: ConfigFiles): Promise<LiveSystem> {
+  const bootstrap = await readBootstrapIgnition(iso);
+  const embedded = await readEmbeddedIgnition(iso);
+  return describeLiveSystem([
+    ...(bootstrap === undefined ? [] : [parseResolved(bootstrap, 'bootstrap Ignition config')]),
+    ...(embedded === undefined ? [] : [parseResolved(embedded, 'embedded Ignition config')]),
+  ]);
+}
+
+/** A configuration image as it was read. */
+type ReadArchive = {
   readonly archive?: ConfigArchive;
   /** Reason why there is no archive. */
   readonly problem?: Obstacle;
 };
 
-async function readImage(path: string): Promise<Image> {
-  return useMedium(path, async (iso) => {
-    const label = iso.volume.volumeId;
-    return { label, ...(await readArchive(iso)) };
+/**
+ * Reads a configuration image, with its volume id and its size in bytes.
+ *
+ * @throws ConfigError `iso.unreadable`; IntegrityError if it is not an ISO
+ */
+export const openConfigImage = (
+  path: string,
+): Promise<ReadArchive & { readonly label: string; readonly size: number }> =>
+  useMedium(path, async (iso) => {
+    const { volumeId: label } = iso.volume;
+    return { label, size: iso.fileSize, ...(await readArchive(iso)) };
   });
-}
 
-/** Reads the archive. Damage in the image is a reason to refuse it, as in the loader. */
-async function readArchive(iso: IsoImage): Promise<Omit<Image, 'label'>> {
+/** Damage in the image is a reason to refuse it, as in the loader. */
+async function readArchive(iso: IsoImage): Promise<ReadArchive> {
   try {
     const node = await iso.find(CONFIG_ARCHIVE_PATH);
     if (node?.kind === 'file') {

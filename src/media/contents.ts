@@ -26,11 +26,8 @@ const LANES = 16;
 const AHEAD = 64;
 
 /**
- * Lists the extents that each image needs, according to the manifests on the medium, in the order of the
- * index. A damaged manifest contributes the digests that are still readable. Blobs that an image names but
- * the medium does not carry are left out.
- *
- * @throws IntegrityError `index.too-much-content`
+ * Lists the extents that each image needs, in the order of the index. A damaged manifest contributes the
+ * digests that are still readable. Blobs that the medium does not carry are left out.
  */
 export async function* readImageContents(
   iso: Pick<IsoImage, 'readBytes'>,

@@ -44,7 +44,6 @@ const clip = (ranges: readonly ByteRange[], size: number): ByteRange[] =>
     return end > range.offset ? [{ offset: range.offset, size: end - range.offset }] : [];
   });
 
-/** Joins ranges that overlap or touch. */
 function join(ranges: readonly ByteRange[]): readonly ByteRange[] {
   const joined: { offset: number; size: number }[] = [];
   for (const { offset, size } of ranges.toSorted(byOffset)) {

@@ -31,12 +31,8 @@ import {
   BUNDLE_PATH,
 } from './media-index.ts';
 
-/*
- * Two files that describe a new medium: its index, and the list of images of a live ISO. The list is also
- * read and compared here.
- */
+/* The index of a new medium, and the list of images of a live ISO, which is also read and compared here. */
 
-/** Contents that an index describes. */
 type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
   readonly plan: Pick<MirrorPlan, 'images' | 'registryImage'> &
     Partial<Pick<MirrorPlan, 'blocked'>>;
@@ -51,8 +47,8 @@ type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalo
 
 /**
  * Content of `/bundle.json`, and of the file of that name in the release bundle: every image that the
- * registry of the medium serves, by digest. openshift/enhancements pull request 1821 asks for the file
- * without defining its format; this format is ours.
+ * registry of the medium serves, by digest. The format is ours: openshift/enhancements pull request 1821
+ * defines none.
  */
 export type BundleFile = {
   readonly format: 1;
@@ -80,9 +76,8 @@ type BundleImage = {
 };
 
 /**
- * Renders `/sealift/index.json`: the contents of the medium, so that it can be verified, compared and
- * reused without other files. Extents have digests and paths, images have digests and places. It holds no
- * secret, no time and no host name.
+ * Renders `/sealift/index.json`, by which the medium can be verified, compared and reused without other
+ * files. It holds no secret, no time and no host name.
  */
 export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { product, base, release, plan, catalogs, extents, areas } = medium;
@@ -91,7 +86,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { mutable } = medium;
   const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
   const text = formatMediaIndex({
-    format: mutable?.some(({ kind }) => kind === 'built') ? 3 : 2,
+    format: chooseFormat(mutable),
     product,
     program: readVersion(),
     ...(base && { base: describeBase(base) }),
@@ -104,6 +99,13 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
     extents: listIndexExtents(extents),
   });
   return Buffer.from(text);
+}
+
+/** The first format that names all kinds of the areas. */
+function chooseFormat(areas: MediaIndex['mutable'] = []): MediaIndex['format'] {
+  const kinds = areas.map(({ kind }) => kind);
+  if (kinds.includes('config-image')) return 4;
+  return kinds.includes('built') ? 3 : 2;
 }
 
 const describeBase = ({ digest, size, osStream }: NonNullable<MediaIndex['base']>) => ({
@@ -121,7 +123,6 @@ const toIndexImage = (image: PlannedImage): IndexImage => ({
   manifests: image.manifests.map(({ digest }) => digest),
 });
 
-/** Lists the extents that an index names: all except padding. */
 export const listIndexExtents = (extents: DescribedMedium['extents']): readonly IndexExtent[] =>
   extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent);
 
@@ -163,11 +164,7 @@ function toBundleImage({ name, set, source, destination, manifests }: PlannedIma
   };
 }
 
-/**
- * Reads the list of images of a medium; undefined if the medium has no list.
- *
- * @throws IntegrityError `bundle.malformed`, `bundle.format`
- */
+/** Undefined if the medium has no list. */
 export async function readBundleFile(
   iso: Pick<IsoImage, 'find' | 'readFile'>,
 ): Promise<BundleFile | undefined> {
@@ -177,7 +174,6 @@ export async function readBundleFile(
 
 const LIMIT = 16 * 1024 * 1024;
 
-/** @throws IntegrityError `bundle.malformed`, `bundle.format` */
 export function parseBundleFile(bytes: Uint8Array): BundleFile {
   const document = requireDecoded(decodeJson(mapping(FREE), bytes, RULES), ([first]) =>
     malformed(describeFinding(first)),
@@ -227,7 +223,6 @@ const NOT_OURS = 'is not in the form that sealift writes';
 const malformed = (problem: string): IntegrityError =>
   new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`);
 
-/** Describes the differences between a bundle file and the index of its medium. */
 export function compareBundleFile(
   { version, release, images }: BundleFile,
   index: MediaIndex,
@@ -253,9 +248,7 @@ const describePlace = ({
   manifests,
 }: Pick<BundleImage, 'repository' | 'manifests'>): string => `${repository}@${manifests.join('+')}`;
 
-/**
- * Describes the differences between the release bundle of a registry and the list of images.
- */
+/** Compares the release bundle of a registry with the list of images. */
 export async function compareBundleImage(
   tree: RegistryTree,
   { name, release }: BundleFile,

@@ -6,7 +6,7 @@ import { readImageContents } from './contents.ts';
 import { type IndexCatalog } from './index-catalogs.ts';
 import { readIndex, type IndexImage, type MediaIndex } from './media-index.ts';
 
-/** Reasons why images are on a medium, for `sealift why`. Sizes are bytes. */
+/** For `sealift why`. Sizes are bytes. */
 export type Explanation = {
   readonly images: readonly ExplainedImage[];
   /** Blobs requested by digest. */
@@ -34,7 +34,6 @@ export type ExplainedImage = {
 
 type Piece = { readonly digest: string; readonly size: number };
 
-/** An image of a plan or a medium that can be explained. */
 export type ExplainableImage = Omit<ExplainedImage, 'size' | 'marginalSize'> & {
   /** Names that a search matches in part. */
   readonly names: readonly string[];
@@ -43,8 +42,8 @@ export type ExplainableImage = Omit<ExplainedImage, 'size' | 'marginalSize'> & {
 };
 
 /**
- * Explains all images that match a digest, its first digits, or a part of a name or reference. The digest of
- * a blob matches the images that contain it.
+ * Images that match a digest, its first digits, or a part of a name or reference. The digest of a blob
+ * matches the images that contain it.
  *
  * @param where name of the plan or medium, for the error
  * @throws UsageError `why.nothing`
@@ -122,8 +121,8 @@ const nothing = (
   });
 
 /**
- * Explains why a medium has an image or a blob, from its index and its manifests. Reads no blobs. An index
- * does not link an operator's image to its bundle; the operators that may require it are listed instead.
+ * Reads the index and manifests, but no blobs. An index does not link an operator's image to its bundle; the
+ * operators that may require it are listed instead.
  *
  * @throws IntegrityError `why.no-index`, the errors of `readIndex`; UsageError `why.nothing`
  */
@@ -173,10 +172,7 @@ const PARTS: Readonly<Record<string, string>> = {
   workspace: 'workspace of the mirror',
 };
 
-/**
- * Explains a release image. With several releases, only the images of the release that the medium installs
- * have tags with its digest.
- */
+/** With several releases, only the images of the one that is installed have tags with its digest. */
 function explainRelease({ tags }: IndexImage, { product, release, images }: MediaIndex): Reason {
   // The release in an index of this product is the seed.
   if (product === 'installation-iso') return { neededBy: [{ part: 'release' }] };

@@ -13,7 +13,7 @@ import { type IsoImage, readCoreosLive } from '../iso/index.ts';
 import {
   describeLiveSystem,
   findReleaseImage,
-  findScalar,
+  findReleaseVersion,
 } from '../openshift/agent/live-system.ts';
 import {
   describeForInstaller,
@@ -39,7 +39,6 @@ import { openImageOf, openPayload } from './payload.ts';
 import { verifyMediumRelease, type ReleaseTrust } from './release-signature.ts';
 
 export type ExtractInstallerRequest = {
-  /** A live ISO. */
   readonly medium: IsoSource;
   /** Absolute path of the directory for the installer. */
   readonly directory: string;
@@ -62,10 +61,9 @@ export type ExtractedInstaller = {
 };
 
 /**
- * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) of the release that a
- * medium installs, from the registry of the medium, without network or pull secret. The installer gets the
- * release image and version of the medium's cluster-image-set, so that the medium accepts its configuration
- * images. It is an executable: its release must be signed.
+ * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) from the registry of the
+ * medium. It gets the release image and version of the medium's cluster-image-set, so that the medium accepts
+ * its configuration images. It is an executable: its release must be signed.
  *
  * @throws errors of `verifyMediumRelease`, IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`,
  * `medium.blob-damaged`, `medium.release-conflict`, `release.component-missing`,
@@ -114,7 +112,6 @@ export async function extractInstaller(
 
 type MediumRelease = Pick<Release, 'reference' | 'version' | 'arch' | 'metadata' | 'components'>;
 
-/** Reads the release payload of the medium, by the digest in its index. */
 async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRelease> {
   const index = await readIndex(iso);
   if (!index) throw await explainForeign(iso);
@@ -175,9 +172,8 @@ async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {
 }
 
 /**
- * Describes the release as the medium's own installer got it when the medium was made: the live system
- * compares it as text. Media with embedded templates have no cluster-image-set and accept no configuration
- * images.
+ * As the medium's own installer got it when the medium was made: the live system compares it as text. Media
+ * with embedded templates have no cluster-image-set and accept no configuration images.
  */
 async function describeTold(iso: IsoImage, release: MediumRelease): Promise<InstallerRelease> {
   const described = describeForInstaller(release);
@@ -192,8 +188,7 @@ async function describeTold(iso: IsoImage, release: MediumRelease): Promise<Inst
       { expected: described.image, found: image, hint: 'build the medium again' },
     );
   }
-  const name = findScalar(clusterImageSet, 'name') ?? '';
-  const [, version = described.version] = /^openshift-(.+)$/.exec(name) ?? [];
+  const version = findReleaseVersion(clusterImageSet) ?? described.version;
   return { ...described, image, version };
 }
 
@@ -205,7 +200,7 @@ type Writing = {
   readonly told: InstallerRelease;
 };
 
-/** Writes the installer and returns its size in bytes. */
+/** @returns its size in bytes */
 async function writeInstaller(
   { iso, release, fips, aside, told }: Writing,
   signal: AbortSignal,

@@ -41,7 +41,7 @@ export type ExtractedFile = { readonly path: string; readonly size: number };
 const PXE = '/images/pxeboot';
 
 /**
- * Extracts kernel, initramfs and root file system, for machines that boot from the network.
+ * For machines that boot from the network.
  *
  * @throws UsageError `extract.own-medium`, `extract.not-coreos`, `output.exists`
  */
@@ -96,7 +96,6 @@ async function copyNode(
   return done;
 }
 
-/** Writes a file aside and renames it when it is complete. */
 async function writeNew(
   path: string,
   { force }: ExtractOptions,
@@ -112,8 +111,8 @@ async function writeNew(
 const RECIPE_LIMIT = 1 << 20;
 
 /**
- * Extracts the image without its root file system, which it fetches when it boots, and writes its checksum
- * next to it: the image has the bytes that coreos-installer writes, and no room for a proof.
+ * Extracts the image without its root file system, which it fetches when it boots, and its checksum: the
+ * image has the bytes that coreos-installer writes, and no room for a proof.
  *
  * @param rootfsUrl address of the root file system; if absent, a kernel argument must give it later
  * @throws UsageError `extract.own-medium`, `extract.customised`, `extract.no-recipe`,
@@ -157,10 +156,7 @@ export async function extractMinimal(
   return written;
 }
 
-/**
- * Writes the unpacked bytes up to each run, then the run from the full image, and the remaining bytes at
- * the end.
- */
+/** Alternates unpacked bytes and runs from the full image; the remaining bytes are at the end. */
 async function unpack(
   iso: IsoImage,
   { runs, digest, packed }: MinimalRecipe,
@@ -214,10 +210,7 @@ async function gather(packed: Uint8Array, signal: AbortSignal): Promise<Buffer> 
 const PIECE = 1 << 20;
 const LIVEISO = /(?:^| )(coreos\.liveiso=\S+)/;
 
-/**
- * Removes the argument that waits for the volume, and adds the address of the root file system. The default
- * arguments of the minimal ISO have neither.
- */
+/** Removes the wait for the volume, and adds the rootfs address. The default arguments have neither. */
 async function changeArguments(
   file: FileHandle,
   path: string,
@@ -249,7 +242,7 @@ async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Prom
   await writeWhole(file, listed, node.extents[0]?.offset ?? 0);
 }
 
-/** Formats `coreos/kargs.json` as coreos-installer does: its order of members, and no line break at the end. */
+/** As coreos-installer does: its order of members, and no line break at the end. */
 const formatKargsInfo = (info: KargsFile): string => {
   const { default: text, files, size, ...others } = info;
   const places = files.map(({ path, offset, pad, end, ...rest }) => ({
@@ -262,5 +255,5 @@ const formatKargsInfo = (info: KargsFile): string => {
   return JSON.stringify({ default: text, files: places, size, ...others }, null, 2);
 };
 
-/** Base name without extension: `rhcos-live` for `/isos/rhcos-live.iso`. */
+/** `rhcos-live` for `/isos/rhcos-live.iso`. */
 export const stemOf = (path: string): string => basename(path).replace(/\.[^.]*$/, '');

@@ -11,9 +11,8 @@ import { findRegistryRoot } from './tree.ts';
 type FindBlob = (blob: Content) => Promise<readonly ByteRange[] | undefined>;
 
 /**
- * Opens any ISO as a source of blobs: our own ISO by its index, others by the files of their registry,
- * which an ISO of openshift/appliance has in a data image split into parts. Undefined if the ISO has no
- * registry. Nothing is trusted: readers verify each blob.
+ * Opens our own ISO by its index, others by the files of their registry, which an ISO of openshift/appliance
+ * has in a data image split into parts. Undefined without a registry. Readers verify each blob.
  */
 export async function openImageSeed(image: RandomAccess): Promise<BlobSource | undefined> {
   const iso = await openIso(image);
@@ -41,11 +40,7 @@ const findInTree =
 /** Prefix of the parts, followed by two letters in the order of split(1). */
 const PARTS = '/registry/data.iso';
 
-/**
- * Opens an ISO whose parts are files of another ISO, without joining them.
- *
- * @throws IntegrityError `iso.out-of-bounds`
- */
+/** Opens an ISO whose parts are files of another ISO, without joining them. */
 async function openDataImage(
   iso: IsoImage,
   image: RandomAccess,
@@ -84,7 +79,6 @@ async function findPart(iso: IsoImage, index: number): Promise<IsoFile | undefin
   return node?.kind === 'file' ? node : undefined;
 }
 
-/** Maps a range of the joined runs to the places of its bytes. */
 function cutOut(runs: readonly ByteRange[], { offset, size }: ByteRange): ByteRange[] {
   const ranges: ByteRange[] = [];
   let before = 0;

@@ -5,7 +5,6 @@ import { list, optional, record, TEXT } from '../shape/shape.ts';
 
 /* The catalogs of a medium, as its index lists them. */
 
-/** Contents of a catalog, limited to the bundles on the medium. */
 export type IndexCatalog = {
   /** Name of the catalog's image in the index. */
   readonly name: string;

@@ -20,7 +20,7 @@ const KEPT = { others: 'kept' } as const;
 /** Maximum number of mutable areas; a medium has one for Ignition and one for each boot menu. */
 const MOST_MUTABLE = 100;
 
-/** Far larger than any Ignition config that a machine boots with. */
+/** Larger than any Ignition config that a machine boots with. */
 const LARGEST_MUTABLE = 64 * 1024 * 1024;
 
 const MUTABLE_AREAS = list(
@@ -64,7 +64,7 @@ export const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
 
 export const INDEX = record(
   {
-    format: oneOf(1, 2, 3),
+    format: oneOf(1, 2, 3, 4),
     product: TEXT,
     program: optional(TEXT),
     release: record({ version: TEXT, reference: TEXT, architecture: TEXT }, KEPT),
@@ -89,10 +89,7 @@ export const INDEX = record(
   KEPT,
 );
 
-/**
- * Finds extents that begin before an earlier one ends. Our own indexes have no overlaps, and checking
- * overlapping extents would read more bytes than the medium has.
- */
+/** Our own indexes have no overlaps; checking them would read more bytes than the medium has. */
 export function findOverlaps<Extent extends ByteRange>(
   extents: readonly Extent[],
 ): ReadonlySet<Extent> {

@@ -1,5 +1,6 @@
 import { SealiftError } from '../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../base/lists.ts';
+import type { RandomAccess } from '../base/random-access.ts';
 import {
   BLOCK_SIZE,
   formatCauses,
@@ -11,6 +12,8 @@ import {
 import { osStreamOf } from '../openshift/release/os-stream.ts';
 import { readImageContents } from './contents.ts';
 import { readBundleFile } from './describe.ts';
+import { type HeldImage, readHeldImage } from './held-image.ts';
+import { openDisk } from './disk-image.ts';
 import { judgeAreas, type JudgedArea } from './judge-areas.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './media-index.ts';
 import { type Product, readOptionalAreas, recognizeProduct } from './medium.ts';
@@ -24,8 +27,8 @@ import {
 } from './open.ts';
 
 /**
- * Description of an ISO that needs no reading of large files. Sizes and offsets are bytes. Damage is
- * reported in the member that it affects; the other members are still filled.
+ * Needs no reading of large files. Sizes and offsets are bytes. Damage is reported in the member that it
+ * affects; the other members are still filled.
  */
 export type Inspection = {
   readonly size: number;
@@ -97,6 +100,8 @@ export type Inspection = {
   readonly product: Product;
   /** States of the areas that may be changed after the build; absent on an ISO without such areas. */
   readonly areas?: readonly Pick<JudgedArea, 'kind' | 'offset' | 'size' | 'state' | 'problem'>[];
+  /** The configuration image of a site in its area, without secrets; absent without one. */
+  readonly configImage?: HeldImage;
   /** Reason why the areas cannot be judged. */
   readonly areasProblem?: string;
 };
@@ -176,10 +181,7 @@ async function inspectCoreos(iso: IsoImage): Promise<Pick<Inspection, 'coreos' |
   }
 }
 
-/**
- * Measures the used part of an area. `findEmbedArea` has checked that the area is inside its file; the
- * file may still be truncated.
- */
+/** `findEmbedArea` has checked that the area is inside its file; the file may still be truncated. */
 async function measureUsed(
   iso: IsoImage,
   { offset, size }: { readonly offset: number; readonly size: number },
@@ -191,7 +193,10 @@ async function measureUsed(
 async function inspectMedia(
   iso: IsoImage,
 ): Promise<
-  Pick<Inspection, 'media' | 'mediaProblem' | 'proof' | 'product' | 'areas' | 'areasProblem'>
+  Pick<
+    Inspection,
+    'media' | 'mediaProblem' | 'proof' | 'product' | 'areas' | 'areasProblem' | 'configImage'
+  >
 > {
   const { value: index, problem } = await attempt(() => readIndex(iso));
   const { value: proof, ...unread } = index
@@ -207,6 +212,7 @@ async function inspectMedia(
       mediaProblem: problem ?? unread.problem,
       areas: judged.value?.map(describeArea),
       areasProblem: areas.problem ?? judged.problem,
+      configImage: areas.value && (await readHeldImage(areas.value)),
     }),
   };
 }
@@ -252,4 +258,37 @@ async function describeBundle(
   const { value: file, problem } = await attempt(() => readBundleFile(iso));
   if (problem !== undefined) return { bundleProblem: problem };
   return file ? { bundle: { name: file.name, images: file.images.length } } : {};
+}
+
+/** A disk image: its partitions, and the ISO images in two of them. */
+export type DiskInspection = {
+  readonly kind: 'disk-image';
+  readonly size: number;
+  readonly partitions: readonly {
+    readonly name: string;
+    readonly offset: number;
+    readonly size: number;
+  }[];
+  /** The live ISO in partition `agentboot`, which installs and recovers. */
+  readonly recovery: Inspection;
+  /** The ISO of the registry in partition `agentdata`. */
+  readonly data: Inspection;
+};
+
+/** Undefined if the image is not a disk image of ours. */
+export async function inspectDisk(image: RandomAccess): Promise<DiskInspection | undefined> {
+  const disk = await openDisk(image);
+  if (!disk) return undefined;
+  const { gpt } = readPartitionTables(await image.read(0, SYSTEM_AREA_SIZE));
+  return {
+    kind: 'disk-image',
+    size: image.size,
+    partitions: (gpt?.partitions ?? []).map(({ name, firstBlock, lastBlock }) => ({
+      name,
+      offset: firstBlock * BLOCK_SIZE,
+      size: (lastBlock - firstBlock + 1) * BLOCK_SIZE,
+    })),
+    recovery: await inspectIso(disk.recovery.access),
+    data: await inspectIso(disk.data.access),
+  };
 }

@@ -1,17 +1,19 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { type IgnitionConfig, isCheckedXz, parseResolved } from '../ignition/index.ts';
 import { findMissingKargs, parseKargs } from '../iso/index.ts';
 import { canInstall, hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
 import { decodeBuilt } from './built.ts';
-import { type AreaBytes, type AreaKind, planContents } from './area-values.ts';
+import { type AreaBytes, type AreaKind, isFileArea, planContents } from './area-values.ts';
+import { readHeldImage } from './held-image.ts';
 import { type MediumAreas } from './medium.ts';
 
 /*
- * Owns the judgement of the areas of a medium that may be changed after the build: whose bytes they
- * are, and whether every byte of them is proven. verify, inspect, customize and repair take it from here.
+ * Owns the judgement of the areas of a medium that may be changed after the build: whose bytes they are, and
+ * whether every byte of them is proven.
  */
 
 /**
@@ -19,7 +21,7 @@ import { type MediumAreas } from './medium.ts';
  * |---|---|
  * | as built | has the bytes that the build left |
  * | bare | has no value of any site, not even those of the build |
- * | customized | holds values beside the medium's own parts |
+ * | customized | holds values beside the medium's own parts, or a configuration image |
  * | replaced | holds a config without the medium's own units and files: the medium does not install |
  * | removed | holds no config, and the build left one: the medium does not install |
  * | damaged | cannot be read |
@@ -35,11 +37,6 @@ export type JudgedArea = ByteRange & {
   readonly problem?: string;
 };
 
-/**
- * Judges each area of a medium by its bytes.
- *
- * @throws IntegrityError if the contents without values do not hold a config
- */
 export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedArea[]> {
   const { built, bare } = areas;
   const [builtParts, bareParts] = [
@@ -57,6 +54,7 @@ export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedAre
         return { ...place, state: 'as built', isProven: true };
       if (hasSame(bareParts, now)) return { ...place, state: 'bare', isProven: true };
       if (kind === 'built') return { ...place, ...judgeCopy(bytes) };
+      if (kind === 'config-image') return { ...place, ...(await judgeImage(areas)) };
       return kind === 'ignition'
         ? { ...place, ...(await judgeConfig(bytes, own, remedy)) }
         : { ...place, state: 'customized', isProven: false, ...judgeArguments(now, areas, remedy) };
@@ -64,10 +62,7 @@ export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedAre
   );
 }
 
-/**
- * The state of all areas in one word. On ISOs of other makers `bare` is the state of their release, because
- * nothing says what their build left.
- */
+/** On ISOs of other makers `bare` is the state of their release: nothing says what their build left. */
 export function summarizeAreas(areas: readonly JudgedArea[]): 'as built' | 'bare' | 'customised' {
   if (areas.every(({ state }) => state === 'as built')) return 'as built';
   // A medium that was built with values is bare without its copy of them.
@@ -80,15 +75,15 @@ export function summarizeAreas(areas: readonly JudgedArea[]): 'as built' | 'bare
 const hasSame = (parts: readonly OverlayPart[], { offset, bytes }: OverlayPart): boolean =>
   parts.some((part) => part.offset === offset && Buffer.from(part.bytes).equals(bytes));
 
-/** Creates a test whether an area has the digest that the proof of the medium names for its kind. */
+/** By the digest that the proof of the medium names for the area's kind. */
 function createDigestTest({ now, digests }: MediumAreas): (area: AreaBytes) => boolean {
   const of = (wanted: AreaKind): Digest =>
     digestOf(Buffer.concat(now.filter(({ kind }) => kind === wanted).map(({ bytes }) => bytes)));
   return ({ kind }) =>
-    kind !== 'built' && digests?.[kind] !== undefined && of(kind) === digests[kind];
+    !isFileArea(kind) && digests?.[kind] !== undefined && of(kind) === digests[kind];
 }
 
-/** Creates a test whether a config has the medium's own parts; undefined for a medium without such parts. */
+/** Undefined for a medium without parts of its own. */
 async function findOwnParts({
   bare,
   digests,
@@ -98,7 +93,7 @@ async function findOwnParts({
   return digests && canInstall;
 }
 
-/** Finds the arguments that a host needs to boot and to apply the config, and that were taken off. */
+/** Arguments may be missing that a host needs to boot and to apply the config. */
 function judgeArguments(
   { offset, bytes }: AreaBytes,
   { kargs }: MediumAreas,
@@ -120,6 +115,15 @@ function judgeCopy(bytes: Uint8Array): Judgement {
     if (!(error instanceof IntegrityError)) throw error;
     return { state: 'damaged', isProven: false, problem: error.message };
   }
+}
+
+/** An area that is neither zeros as built nor as bare, on a medium that carries neither, may still be zeros. */
+async function judgeImage(areas: MediumAreas): Promise<Judgement> {
+  const held = await readHeldImage(areas);
+  if (!held) return { state: 'as built', isProven: true };
+  const { isProven, isDamaged, problem } = held;
+  const state = isDamaged ? 'damaged' : 'customized';
+  return { state, isProven, ...withoutUndefined({ problem }) };
 }
 
 /** The remedy of a medium whose own config is gone, by what the medium still carries. */
@@ -160,8 +164,8 @@ const hasOwnParts = ({ config }: Embedded, own: (config: IgnitionConfig) => bool
   config !== undefined && own(parseResolved(config, 'the embedded Ignition config'));
 
 /**
- * True if a checksum covers every byte of an archive: it is xz with CRC32, as CoreOS's own tool writes it, or
- * exactly what we write of its contents. The header of gzip has no checksum.
+ * A checksum covers xz with CRC32, as CoreOS's own tool writes it, and exactly what we write of the contents.
+ * gzip has no checksum of its header.
  */
 function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
   if (isCheckedXz(bytes)) return true;
@@ -172,10 +176,7 @@ function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
   return Buffer.from(bytes).equals(written);
 }
 
-/**
- * A test whether a config has the units and the files of another, by their names: values of a site change
- * the content of some.
- */
+/** By names: values of a site change the content of some units and files. */
 export function hasPartsOf(bare: string): (config: IgnitionConfig) => boolean {
   const own = parseResolved(bare, 'the Ignition config of the medium');
   const wanted = namesOf(own);

@@ -1,6 +1,6 @@
-import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { type IgnitionConfig, mergeConfigs, parseResolved } from '../ignition/index.ts';
+import { lacksEmbedArea } from '../iso/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from './open.ts';
 
@@ -22,7 +22,7 @@ export const readMediumConfigs = async (iso: IsoImage): Promise<readonly MediumC
   await readConfig(EMBEDDED_CONFIG, () => readEmbedded(iso)),
 ];
 
-/** The configs as Ignition merges them; undefined without any. */
+/** Undefined without any. */
 export function mergeMediumConfigs(configs: readonly MediumConfig[]): IgnitionConfig | undefined {
   const [first, ...others] = configs.flatMap(({ config }) => config ?? []);
   return first && others.reduce(mergeConfigs, first);
@@ -33,7 +33,7 @@ async function readEmbedded(iso: IsoImage): Promise<string | undefined> {
   try {
     return await readEmbeddedIgnition(iso);
   } catch (error) {
-    if (error instanceof IntegrityError && error.code === 'iso.no-embed-area') return undefined;
+    if (lacksEmbedArea(error)) return undefined;
     throw error;
   }
 }

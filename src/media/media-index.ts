@@ -17,7 +17,6 @@ import { NewerFormatError } from './newer.ts';
 /** Path of the root file system on a live ISO of CoreOS; a minimal ISO fetches it from the network. */
 export const ROOTFS_PATH = '/images/pxeboot/rootfs.img';
 
-/** Path of the index on the medium. */
 export const INDEX_PATH = '/sealift/index.json';
 
 /** Path of the registry's storage on bootable media, which keep it in `docker/registry/v2` below. */
@@ -35,10 +34,15 @@ export const PRISTINE_IGNITION_PATH = '/sealift/ignition.img';
 /** Contents of the mutable areas as the build left them, on media that were built with values. */
 export const BUILT_PATH = '/sealift/built.img';
 
+/**
+ * Room for the configuration image of a site, on live ISOs that load such images: zeros until one is put
+ * there. The live system shows it as a loop device.
+ */
+export const CONFIG_AREA_PATH = '/sealift/config-image.img';
+
 /** Path of the list of images by digest on a live ISO, for tools that copy them; also in the release bundle. */
 export const BUNDLE_PATH = '/bundle.json';
 
-/** A run of bytes of the medium, from its index. */
 export type IndexExtent = {
   readonly offset: number;
   readonly size: number;
@@ -51,8 +55,11 @@ export type IndexExtent = {
 
 /** Bytes of the medium that may be changed; the index does not change with them. */
 export type MutableArea = {
-  /** `built`: a copy of the other areas as the build left them, in a file; zeros once it is dropped. */
-  readonly kind: 'ignition' | 'kernel-arguments' | 'built';
+  /**
+   * `built`: a copy of the areas as the build left them, in a file; zeros once it is dropped. `config-image`:
+   * the configuration image of a site, in a file; zeros without one.
+   */
+  readonly kind: 'ignition' | 'kernel-arguments' | 'built' | 'config-image';
   readonly offset: number;
   readonly size: number;
   /** Digest before any site values. */
@@ -73,8 +80,11 @@ type IndexBase = { readonly digest: string; readonly size: number; readonly osSt
 
 /** Content of `/sealift/index.json`, which describes the medium. Offsets and sizes are bytes. */
 export type MediaIndex = {
-  /** Format 2 has areas and catalogs; format 3 has a copy of the areas as built. */
-  readonly format: 1 | 2 | 3;
+  /**
+   * Format 2 has areas and catalogs; format 3 has a copy of the areas as built; format 4 has an area for a
+   * configuration image.
+   */
+  readonly format: 1 | 2 | 3 | 4;
   /** Digest of the canonical JSON of all other members; media of the first versions have no digest. */
   readonly digest?: Digest;
   readonly product: string;
@@ -111,7 +121,6 @@ export function formatMediaIndex(content: Omit<MediaIndex, 'digest'>): string {
   return formatReadableJson({ ...plain, digest: digestCanonicalJson(plain) });
 }
 
-/** @throws IntegrityError `index.malformed`, `index.digest`, `index.overlap`; NewerFormatError */
 export function parseMediaIndex(source: Uint8Array | string): MediaIndex {
   const { index, damage } = decodeMediaIndex(source);
   if (damage) throw damage;
@@ -120,12 +129,7 @@ export function parseMediaIndex(source: Uint8Array | string): MediaIndex {
   return index;
 }
 
-/**
- * Decodes an index whose digest may be wrong: `damage` is then the error that reports it, and any member
- * may be wrong.
- *
- * @throws IntegrityError `index.malformed`; NewerFormatError
- */
+/** Accepts a wrong digest: `damage` is then the error that reports it, and any member may be wrong. */
 export function decodeMediaIndex(source: Uint8Array | string): {
   readonly index: MediaIndex;
   readonly damage?: IntegrityError;
@@ -141,13 +145,10 @@ export function decodeMediaIndex(source: Uint8Array | string): {
   return { index: { ...(read as MediaIndex), extents }, ...(damage && { damage }) };
 }
 
-/** The newest format of an index. */
-const NEWEST = 3;
+const NEWEST = 4;
 
 /**
  * The digest of an index has the same rule in every format, so that a damaged format is told from a newer one.
- *
- * @throws NewerFormatError; IntegrityError `index.malformed`
  */
 function requireKnown(document: Document): void {
   const { format } = document;
@@ -180,8 +181,8 @@ function findWrongDigest({ digest, ...content }: Document): IntegrityError | und
 }
 
 /**
- * Limit on values: 3,000 images with 60,000 blobs and 72,000 links, each an extent, have 1,370,000. A value
- * has little text but may take much memory: two million empty objects take more than 300 MiB.
+ * 3,000 images with 60,000 blobs and 72,000 links, each an extent, have 1,370,000. A value has little text
+ * but may take much memory: two million empty objects take more than 300 MiB.
  */
 const MOST_VALUES = 1_500_000;
 
@@ -217,10 +218,7 @@ function markMutable(extent: IndexExtent, areas: readonly MutableArea[]): IndexE
   return isMutable && digest ? { offset, size, paths, pristine: digest } : extent;
 }
 
-/**
- * True for the index itself, which cannot hold its own digest; any other extent without a digest is
- * damage.
- */
+/** Cannot hold its own digest; any other extent without a digest is damage. */
 const isIndexItself = (paths: readonly unknown[]): boolean =>
   paths.length === 1 && paths[0] === INDEX_PATH;
 
@@ -235,7 +233,7 @@ export const LARGEST_INDEX = 48 * 1024 * 1024;
 type Files = Pick<IsoImage, 'find' | 'readFile'>;
 
 /**
- * Reads the index of a medium that this program made; undefined on any other image.
+ * Undefined on an image that this program did not make.
  *
  * @throws IntegrityError `index.malformed`, `index.digest`, `index.overlap`, `iso.file-too-large`; NewerFormatError
  */
@@ -252,12 +250,7 @@ export type DamagedIndex = {
   readonly extents: readonly ByteRange[];
 };
 
-/**
- * Reads an index that may be damaged: its digest is wrong, or its bytes are not those that we write of its
- * values.
- *
- * @throws IntegrityError `index.malformed`, `iso.file-too-large`; NewerFormatError
- */
+/** The digest may be wrong, or the bytes not those that we write of its values. */
 export async function readDamagedIndex(iso: Files): Promise<DamagedIndex | undefined> {
   const node = await iso.find(INDEX_PATH);
   const text = node?.kind === 'file' ? await readText(iso) : undefined;
@@ -283,10 +276,7 @@ async function readText(iso: Files): Promise<string | undefined> {
     : undefined;
 }
 
-/**
- * Places that let a later layout keep bytes in place; undefined for media that do not name their
- * areas.
- */
+/** Lets a later layout keep bytes in place; undefined for media that do not name their areas. */
 export const placesOf = ({
   areas,
   extents,

@@ -2,12 +2,14 @@ import { digestOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ByteRange } from '../base/random-access.ts';
-import { findEmbedArea, type IsoImage, type LocatedAreas } from '../iso/index.ts';
+import { findEmbedArea, type IsoImage, type LocatedAreas, lacksEmbedArea } from '../iso/index.ts';
+import type { LiveSystem } from '../openshift/agent/live-system.ts';
 import {
   type AreaBytes,
   type AreaKind,
   type FoundAreas,
   type AreaValues,
+  isFileArea,
   planContents,
   readKargText,
   fillEmbed,
@@ -15,22 +17,24 @@ import {
 } from './area-values.ts';
 import { locateOptionalKargs, type OverlayPart, readBareArchive } from './areas.ts';
 import { decodeBuilt, listBuiltArchives, readBuiltKargs } from './built.ts';
+import { isEmptyArea } from './config-area.ts';
+import { readLiveSystem } from './config-image.ts';
 import {
   BUILT_PATH,
+  CONFIG_AREA_PATH,
   INDEX_PATH,
   type MediaIndex,
   type MutableArea,
   ROOTFS_PATH,
 } from './media-index.ts';
+import { attempt } from './open.ts';
 import { type Proof, readProof } from './proof.ts';
 
 /*
- * Owns what is known of a medium before its payload is read: its index or proof, and its areas as they are, as
- * the build left them, and without values of any site. verify, inspect, diff, customize and repair take it from
- * here; none of them has another idea of what a medium was.
+ * Owns what is known of a medium before its payload is read: its index or proof, and its areas as they are,
+ * as the build left them, and without values of any site. verify, inspect, diff, customize and repair use it.
  */
 
-/** An ISO of any maker, as far as it is known before its payload is read. */
 export type Medium = {
   /** The part of the medium that names its bytes; absent on ISOs of other makers. */
   readonly provenBy?: 'index' | 'proof';
@@ -39,19 +43,22 @@ export type Medium = {
 
 export type MediumAreas = FoundAreas & {
   /**
-   * Contents that the build left. Absent if the medium no longer carries them, and on ISOs of other makers,
-   * of which nothing says what their build left.
+   * Contents that the build left. Absent if the medium no longer carries them, and on ISOs of other makers.
    */
   readonly built?: AreaValues;
   /**
-   * Contents without values of any site. The form of an installation ISO without such values is the one that
-   * its build left. Absent if the medium no longer carries them.
+   * Without values of any site: on an installation ISO, as its build left it. Absent if no longer carried.
    */
   readonly bare?: AreaValues;
   /** Damage of the copy of the built contents. */
   readonly damage?: IntegrityError;
   /** Digests of the areas as built, by kind, on a medium with a proof. */
   readonly digests?: Proof['areas'];
+  /**
+   * The live system that reads the configuration image in its area. Absent without an image, and if the
+   * Ignition configs cannot be read.
+   */
+  readonly system?: LiveSystem;
 };
 
 type Files = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
@@ -59,7 +66,7 @@ type Files = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
 type Known = { readonly index?: MediaIndex | undefined; readonly proof?: Proof | undefined };
 
 /**
- * Reads a medium. The index of a large one is large: it is not read here, but compared if it is given.
+ * The index of a large medium is large: it is not read here, but compared if it is given.
  *
  * @throws IntegrityError `iso.no-embed-area` on an ISO that has no areas, `proof.damaged`, and those of `readAreas`
  */
@@ -74,12 +81,7 @@ export async function readMedium(
   return proof ? { provenBy: 'proof', areas } : { areas };
 }
 
-/**
- * Reads the areas of a medium, and compares them with its index or proof. The medium may be damaged elsewhere.
- *
- * @throws IntegrityError `iso.no-embed-area`, `kargs.no-areas` and similar; `customize.pristine` if the medium
- * does not have the contents without values that its index names
- */
+/** Compares the areas with index or proof. The medium may be damaged elsewhere. */
 export async function readAreas(iso: Files, { index, proof }: Known): Promise<MediumAreas> {
   const place = findNamed(index, 'ignition') ?? (await findEmbedArea(iso));
   const embed = {
@@ -88,13 +90,14 @@ export async function readAreas(iso: Files, { index, proof }: Known): Promise<Me
     bytes: await iso.readBytes(place.offset, place.size),
   };
   const kargs = await locateOptionalKargs(iso);
-  const copy = findNamed(index, 'built') ?? (await findCopy(iso));
   const now = [
     { kind: 'ignition' as const, offset: embed.offset, bytes: embed.bytes },
     ...(kargs ? await readEach(iso, 'kernel-arguments', placesOf(kargs)) : []),
-    ...(copy ? await readEach(iso, 'built', [copy]) : []),
+    ...(await readFileArea(iso, index, 'built')),
+    ...(await readFileArea(iso, index, 'config-image')),
   ].sort((a, b) => a.offset - b.offset);
-  const areas = { embed, now, ...withoutUndefined({ kargs }) };
+  const system = await readReader(iso, now);
+  const areas = { embed, now, ...withoutUndefined({ kargs, system }) };
   if (proof) return { ...areas, ...(await recallProven(areas, proof)), digests: proof.areas };
   const archive = await readBareArchive(iso);
   if (archive) return { ...areas, ...(await recallIndexed(areas, archive, index)) };
@@ -104,7 +107,7 @@ export async function readAreas(iso: Files, { index, proof }: Known): Promise<Me
     : { ...areas, bare: { archive: new Uint8Array(), kargs: kargs?.default ?? '' } };
 }
 
-/** Reads the areas of an ISO; undefined on one without areas, such as a configuration ISO. */
+/** Undefined on an ISO without areas, such as a configuration ISO. */
 export async function readOptionalAreas(
   iso: Files,
   known: Known,
@@ -112,7 +115,7 @@ export async function readOptionalAreas(
   try {
     return await readAreas(iso, known);
   } catch (error) {
-    if (error instanceof IntegrityError && error.code === 'iso.no-embed-area') return undefined;
+    if (lacksEmbedArea(error)) return undefined;
     throw error;
   }
 }
@@ -120,9 +123,28 @@ export async function readOptionalAreas(
 const findNamed = (index: MediaIndex | undefined, wanted: AreaKind): ByteRange | undefined =>
   index?.mutable?.find(({ kind }) => kind === wanted);
 
-async function findCopy(iso: Files): Promise<ByteRange | undefined> {
-  const node = await iso.find(BUILT_PATH);
+const PATHS = { 'built': BUILT_PATH, 'config-image': CONFIG_AREA_PATH };
+
+/** Empty on a medium without such an area. */
+async function readFileArea(
+  iso: Files,
+  index: MediaIndex | undefined,
+  kind: keyof typeof PATHS,
+): Promise<readonly AreaBytes[]> {
+  const place = findNamed(index, kind) ?? (await findFile(iso, PATHS[kind]));
+  return place ? readEach(iso, kind, [place]) : [];
+}
+
+async function findFile(iso: Files, path: string): Promise<ByteRange | undefined> {
+  const node = await iso.find(path);
   return node?.kind === 'file' && node.size <= LARGEST_COPY ? node.extents[0] : undefined;
+}
+
+/** Reads the configs only for an image; damage of an area is judged as such. */
+async function readReader(iso: Files, now: readonly AreaBytes[]): Promise<LiveSystem | undefined> {
+  const area = now.find(({ kind }) => kind === 'config-image');
+  if (!area || isEmptyArea(area.bytes)) return undefined;
+  return (await attempt(() => readLiveSystem(iso))).value;
 }
 
 /** As large as an index may name an area. */
@@ -146,7 +168,6 @@ const readEach = (
 
 type Recalled = Pick<MediumAreas, 'built' | 'bare' | 'damage'>;
 
-/** Recalls the contents from files of the medium. */
 async function recallIndexed(
   areas: FoundAreas,
   archive: Uint8Array,
@@ -165,7 +186,6 @@ async function recallIndexed(
   }
 }
 
-/** @throws IntegrityError `customize.pristine` */
 function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea[]): void {
   for (const { offset, size, digest } of named) {
     const part = parts.find((each) => each.offset === offset && each.bytes.length === size);
@@ -180,8 +200,7 @@ function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea
 }
 
 /**
- * Recalls the contents that a proof names: the archive of now or the one that it carries, and the arguments of
- * now, those that the archive names, or the default ones of the base.
+ * Contents that a proof names: the archive of now or the one that it carries, and arguments (`recallText`).
  */
 async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promise<Recalled> {
   const { embed } = areas;
@@ -197,7 +216,7 @@ async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promi
   return {};
 }
 
-/** Recalls the kernel arguments that a proof names: those of now, those that the archive names, or the default. */
+/** The arguments of now, those that the archive names, or the default ones of the base. */
 async function recallText(
   { kargs, now }: FoundAreas,
   archive: Uint8Array,
@@ -211,33 +230,24 @@ async function recallText(
   return texts.find((text) => text !== undefined && isNamed(fillKargs(kargs, text), digests));
 }
 
-/** True if the parts, which are of one kind, have the digest that the proof names for it. */
+/** @param parts of one kind */
 function isNamed(parts: readonly AreaBytes[], digests: Proof['areas']): boolean {
   const [first] = parts;
-  if (!first || first.kind === 'built') return false;
+  if (!first || isFileArea(first.kind)) return false;
   return digestOf(Buffer.concat(parts.map(({ bytes }) => bytes))) === digests[first.kind];
 }
 
 /** True for an ISO that sealift did not make, or of which nothing says so. */
 export const isOfOthers = ({ provenBy }: Medium): boolean => provenBy === undefined;
 
-/**
- * The archive that values of a site are added to: without such values, or the one of now on ISOs of other
- * makers.
- */
+/** Without values of a site, or the one of now on ISOs of other makers. */
 export const ownArchiveOf = (medium: Medium): Uint8Array =>
   (isOfOthers(medium) ? undefined : medium.areas.bare?.archive) ?? medium.areas.embed.bytes;
 
-/**
- * A product of sealift as its index or proof names it, `minimal-iso`, `coreos-live`, or `other` for any ISO
- * without the areas of CoreOS.
- */
+/** As index or proof names it, `minimal-iso`, `coreos-live`, or `other` for an ISO without CoreOS's areas. */
 export type Product = string;
 
-/**
- * Recognizes the product by index or proof, else by files. A minimal ISO is a live ISO of CoreOS without its
- * root file system.
- */
+/** By index or proof, else by files. A minimal ISO is a live ISO of CoreOS without its root file system. */
 export async function recognizeProduct(
   iso: Pick<IsoImage, 'find'>,
   { index, proof }: Known,

@@ -41,14 +41,12 @@ import type { MediaIndex } from './media-index.ts';
 import { openMediumImage, openMediumLayers } from './tree.ts';
 
 /*
- * The images that the contents of a medium name, and the images that its registry has. It reads the
- * medium alone and judges nothing: `findAbsent` compares the two.
+ * The images that the contents of a medium name, and those that its registry has; `findAbsent` compares them.
  */
 
 /** An image in the registry of the medium that names others. */
 export type NamingImage = { readonly name: string; readonly digest: Digest };
 
-/** The parts of a medium that name images. */
 export type NamingParts = {
   readonly tree: RegistryTree;
   /** Absent: any architecture that is carried. */
@@ -59,7 +57,6 @@ export type NamingParts = {
   readonly others: readonly NamedImage[];
 };
 
-/** A catalog of a medium. */
 export type CarriedCatalog = {
   readonly name: string;
   readonly catalog: Catalog;
@@ -75,9 +72,8 @@ export type NamedImages = {
 };
 
 /**
- * Lists every image that the releases, catalogs and other parts of a medium name. Reads the layer of
- * each release that has its manifests, and the layers of each catalog that may have its directory,
- * which is unpacked to a temporary directory.
+ * Reads the layer of each release that has its manifests, and the layers of each catalog that may have its
+ * directory, which is unpacked to a temporary directory.
  */
 export async function listNamedImages(
   { tree, arch, releases, catalogs, others }: NamingParts,
@@ -148,10 +144,7 @@ type KnownMedium = {
   readonly config?: IgnitionConfig | undefined;
 };
 
-/**
- * Finds the parts of a medium that name images: releases and catalogs by its registry, its index and
- * the catalog sources in its config.
- */
+/** By the registry, the index and the catalog sources in the config. */
 export async function findNamingParts({ tree, index, config }: KnownMedium): Promise<NamingParts> {
   const sources = config ? listCatalogSources(readExtraManifests(config)) : [];
   const served = await Promise.all(sources.map((source) => findServed(tree, source)));
@@ -172,7 +165,6 @@ export async function findNamingParts({ tree, index, config }: KnownMedium): Pro
 export const archOf = (index: Pick<MediaIndex, 'release'> | undefined): RpmArchitecture =>
   (index?.release.architecture ?? 'x86_64') as RpmArchitecture;
 
-/** The manifests for the cluster in the config of a medium. */
 export const readExtraManifests = ({ storage }: IgnitionConfig): readonly NodeManifest[] =>
   (storage?.files ?? [])
     .filter(({ path }) => path.startsWith(EXTRA_MANIFESTS))

@@ -1,9 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
 
-/**
- * A medium whose index, proof or head has a newer format than this program knows. It is not damaged, and
- * cannot be judged.
- */
+/** A newer format than this program knows is not damage, and cannot be judged. */
 export class NewerFormatError extends IntegrityError {
   /** @param known the newest format that this program knows */
   constructor(what: string, format: number, known: number) {

@@ -20,6 +20,7 @@ import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.t
 import { refuseHalfCustomised } from './customize/write.ts';
 import { openGivenIso } from './delta/describe.ts';
 import { isDelta } from './delta/file.ts';
+import { openDisk } from './disk-image.ts';
 import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH, readIndex, type MediaIndex } from './media-index.ts';
 
 /* Ways to open an ISO that a user named, intact or damaged, and to read its Ignition configs. */
@@ -28,7 +29,7 @@ import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH, readIndex, type MediaIndex } from './
 export type IsoSource = string | RandomAccess;
 
 /**
- * Calls a function with an ISO that the user named, and always closes the ISO.
+ * Always closes the ISO.
  *
  * @throws ConfigError `iso.unreadable`; the errors of `openGivenIso`
  */
@@ -39,7 +40,7 @@ export async function useMedium<Result>(
   return useImage(medium, async (image) => work(await openGivenIso(image)));
 }
 
-/** Calls a function with access to an image, which need not be an ISO, and always closes the image. */
+/** Always closes the image, which need not be an ISO. */
 export async function useImage<Result>(
   medium: IsoSource,
   work: (image: RandomAccess) => Promise<Result>,
@@ -53,8 +54,7 @@ export async function useImage<Result>(
 }
 
 /**
- * Opens a medium that a command names, calls a function with its bytes, and always closes it. An ISO of
- * this machine must not be half customised.
+ * Always closes the medium. An ISO of this machine must not be half customised.
  *
  * @throws DiskError `customize.half-way`; the errors of `openSource`
  */
@@ -73,9 +73,9 @@ export async function useSource<Result>(
   });
 }
 
-/** True for a medium of ours, which has an index, and for a delta. */
+/** True for a medium of ours, which has an index, for a disk image, and for a delta. */
 export const isOurs = async (access: RandomAccess): Promise<boolean> =>
-  (await hasIndex(access)) || (await isDelta(access));
+  (await hasIndex((await openDisk(access))?.data.access ?? access)) || (await isDelta(access));
 
 async function hasIndex(access: RandomAccess): Promise<boolean> {
   try {
@@ -86,7 +86,7 @@ async function hasIndex(access: RandomAccess): Promise<boolean> {
   }
 }
 
-/** Reads the index of an image; undefined if the image is not a medium of ours, or is damaged. */
+/** Undefined if the image is not a medium of ours, or is damaged. */
 export async function readWholeIndex(access: RandomAccess): Promise<MediaIndex | undefined> {
   try {
     return await readIndex(await openIso(access));
@@ -96,10 +96,7 @@ export async function readWholeIndex(access: RandomAccess): Promise<MediaIndex |
   }
 }
 
-/**
- * Describes an error that is damage of an image: wrong bytes, or sectors that a worn disc or stick cannot
- * read. Undefined for any other error.
- */
+/** Wrong bytes, or sectors that a worn disc or stick cannot read. Undefined for any other error. */
 export function describeDamage(error: unknown): string | undefined {
   if (error instanceof IntegrityError) return formatCauses(error);
   return isBroken(error) ? 'the device reports a read error' : undefined;
@@ -108,19 +105,11 @@ export function describeDamage(error: unknown): string | undefined {
 /** Files of an image that has a readable directory tree, even if other structures are damaged. */
 export type IsoFiles = Pick<IsoImage, 'fileSize' | 'find' | 'walk' | 'readFile' | 'readBytes'>;
 
-/**
- * Sector of the primary volume descriptor (ECMA-119 6.2.1, 8.4), which is the first descriptor in every
- * known image.
- */
+/** Primary volume descriptor (ECMA-119 6.2.1, 8.4), the first descriptor in every known image. */
 const PRIMARY_SECTOR = 16;
 const DEFAULT_LIMIT = 16 * 1024 * 1024;
 
-/**
- * Opens the files of an image that `openIso` refuses: a truncated one, or one whose boot catalog or
- * further descriptors are damaged.
- *
- * @throws IntegrityError if not even its root directory can be read
- */
+/** Opens an image that is truncated, or whose boot catalog or further descriptors are damaged. */
 export async function openDamaged(image: RandomAccess): Promise<IsoFiles> {
   const descriptor = decodeVolumeDescriptor(
     await image.read(PRIMARY_SECTOR * SECTOR_SIZE, SECTOR_SIZE),
@@ -157,10 +146,7 @@ async function readWhole(image: RandomAccess, node: Node, limit: number): Promis
 
 export type OpenAttempt<Value> = { readonly value?: Value; readonly problem?: string };
 
-/**
- * Reads a part and reports damage instead of throwing, because damage is often the reason to look at an
- * image.
- */
+/** Reports damage instead of throwing: it is often the reason to look at an image. */
 export async function attempt<Value>(read: () => Promise<Value>): Promise<OpenAttempt<Value>> {
   try {
     return { value: await read() };
@@ -171,22 +157,25 @@ export async function attempt<Value>(read: () => Promise<Value>): Promise<OpenAt
   }
 }
 
+/** Files of an image, of which the configs are read. */
+export type ConfigFiles = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
+
 const BOOTSTRAP_LIMIT = 64 * 1024 * 1024;
 
 /**
- * Reads the config in the embed area as text; undefined if the area is empty.
+ * Undefined if the embed area is empty.
  *
  * @throws IntegrityError if the image has no embed area, or if the area does not hold an initrd
  */
-export async function readEmbeddedIgnition(iso: IsoImage): Promise<string | undefined> {
+export async function readEmbeddedIgnition(iso: ConfigFiles): Promise<string | undefined> {
   const { offset, size } = await findEmbedArea(iso);
   const bytes = await iso.readBytes(offset, size);
   if (bytes.every((byte) => byte === 0)) return undefined;
   return toText((await decodeInitrd(bytes)).get('config.ign'));
 }
 
-/** Reads the bootstrap config of our medium as text; undefined on other images. */
-export async function readBootstrapIgnition(iso: IsoImage): Promise<string | undefined> {
+/** Undefined on images that are not ours. */
+export async function readBootstrapIgnition(iso: ConfigFiles): Promise<string | undefined> {
   const node = await iso.find(BOOTSTRAP_IMAGE_PATH);
   if (node?.kind !== 'file') return undefined;
   const members = await decodeInitrd(await iso.readFile(node, BOOTSTRAP_LIMIT));

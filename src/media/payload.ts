@@ -10,7 +10,6 @@ import { findRegistryRoot, isoRegistryTree, openMediumLayers } from './tree.ts';
 
 /* Opens the images of a release in the registry of a medium, without a network. */
 
-/** @throws IntegrityError `medium.no-image`, `medium.blob-damaged` */
 export async function openImageOf(
   iso: IsoImage,
   image: { readonly name: string; readonly reference: Reference; readonly arch: RpmArchitecture },
@@ -26,7 +25,7 @@ export async function openImageOf(
   return openMediumLayers(isoRegistryTree(iso, root), wanted, signal);
 }
 
-/** The release payload of the medium, by the digest in its index. @throws the errors of `openImageOf` */
+/** The release payload of the medium, by the digest in its index. */
 export async function openPayload(
   iso: IsoImage,
   { release }: Pick<MediaIndex, 'release'>,
@@ -43,7 +42,7 @@ export async function openPayload(
 }
 
 /**
- * The definitions that the payload of a medium has of these kinds; none for media that carry no payload of their own.
+ * None for media that carry no payload of their own.
  *
  * @throws the errors of `openPayload`; IntegrityError `release.manifest-unreadable`
  */

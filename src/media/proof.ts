@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto';
 import { digestFromHex, digestOf, hexOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../base/random-access.ts';
-import { decodeVolumeDescriptor, SECTOR_SIZE } from '../iso/index.ts';
+import { decodeVolumeDescriptor, SECTOR_SIZE, type IsoImage } from '../iso/index.ts';
 import { applyParts, type OverlayPart } from './areas.ts';
 import { NewerFormatError } from './newer.ts';
 
 /*
- * Owns the proof of a medium that has no index: a digest of every other byte, in the Application Use
- * field of the primary volume descriptor (ECMA-119 8.4.32), where isomd5sum has its own. A file in the
- * tree would disturb the consumers of these media: a node copies a configuration ISO whole, and an
- * installation ISO is its base except for one area.
+ * Owns the proof of a medium that has no index: a digest of every other byte, in the Application Use field of
+ * the primary volume descriptor (ECMA-119 8.4.32), where isomd5sum has its own. A file would disturb the
+ * consumers: a node copies a configuration ISO whole, and an installation ISO is its base except for one
+ * area.
  */
 
 /** Products that carry a proof instead of an index. */
@@ -32,7 +32,6 @@ export type Proof = {
 
 export type ProvenArea = 'ignition' | 'kernel-arguments';
 
-/** A mutable area, at its place. */
 export type PlacedArea = ByteRange & { readonly kind: ProvenArea };
 
 export type ProofOptions = Omit<Proof, 'digest' | 'areas'> & {
@@ -46,11 +45,7 @@ export type Reading = {
   readonly onProgress?: (bytes: number, total: number) => void;
 };
 
-/**
- * Computes the proof of a medium, as the bytes that go to its place.
- *
- * @throws the signal's reason; errors of reading
- */
+/** @throws the signal's reason; errors of reading */
 export async function planProof(reading: Reading, options: ProofOptions): Promise<OverlayPart> {
   const { areas: places, ...about } = options;
   const areas = await digestAreas(reading, places);
@@ -69,11 +64,7 @@ export function proveImage(image: Uint8Array, about: Omit<ProofOptions, 'size' |
   image.set(formatProof({ ...proof, digest: digestOf(image) }), FIELD.offset);
 }
 
-/**
- * Reads the proof of a medium; undefined if it does not carry one.
- *
- * @throws IntegrityError `proof.damaged` if the field is not as sealift writes it; NewerFormatError
- */
+/** Undefined if the medium does not carry a proof. */
 export async function readProof({
   read,
   size,
@@ -134,7 +125,6 @@ const MARK = 'sealift proof 1\n';
 const NO_DIGEST = digestFromHex('0'.repeat(64));
 const MOST_OF = 64;
 
-/** @throws RangeError if the origin is not a word of printable ASCII */
 function formatProof({ product, program, of, size, digest, areas }: Proof): Uint8Array {
   if (!/^[\x21-\x7e]{1,64}$/.test(of) || !/^[\x21-\x7e]{1,32}$/.test(program)) {
     throw new RangeError(`"${of}" and "${program}" are not words of printable ASCII`);
@@ -177,7 +167,6 @@ function parseProof(field: Uint8Array): Proof | undefined {
   };
 }
 
-/** @throws IntegrityError `proof.damaged` if the marks differ; NewerFormatError */
 function isMarked(field: string): boolean {
   const [first, last] = [field.slice(0, MARK.length), field.slice(-MARK.length)].map(
     (mark) => /^sealift proof ([1-9])\n$/.exec(mark)?.[1],
@@ -220,4 +209,22 @@ async function digestProven(
     onProgress?.(at + bytes.length, size);
   }
   return digestFromHex(hash.digest('hex'));
+}
+
+/** Names an ISO of ours that has a proof instead of an index: it is small, and copied whole. */
+export async function noIndex(
+  { path, fileSize, readBytes }: IsoImage,
+  code: 'artifact.no-index' | 'delta.no-index',
+): Promise<IntegrityError> {
+  const proof = await readProof({ read: readBytes, size: fileSize });
+  return proof
+    ? new IntegrityError(code, `${path} is the ${proof.product} of ${proof.of}, without an index`, {
+        expected: 'an ISO with an index: a live, upgrade or installation ISO that has grown',
+        found: proof.product,
+        hint: 'copy the whole ISO: it is its base, or small',
+      })
+    : new IntegrityError(code, `${path} has no index with a digest`, {
+        expected: 'an ISO that sealift made',
+        hint: 'name the ISO that sealift built',
+      });
 }

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path';
-import { digestFromHex, isDigest, type Digest } from '../base/digest.ts';
+import { digestFromHex, isDigest, type Digest, isDigestHex } from '../base/digest.ts';
 import { sizeOf } from '../base/disk/files.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError, SealiftError } from '../base/errors.ts';
@@ -7,16 +7,16 @@ import { isObject } from '../base/lists.ts';
 import { findJsonExcess } from '../shape/json-text.ts';
 
 /*
- * Owns the digests that are published beside an ISO: a `.sha256` file, the report of a build, the list of
- * a run of configuration ISOs. They serve media that carry no proof.
+ * Owns the digests that are published beside an ISO: a `.sha256` file, the report of a build, the list of a
+ * run of configuration ISOs. They serve media without a proof.
  */
 
 /** Far larger than any checksum, report or list of sites. */
 const MOST_BYTES = 64 << 20;
 
 /**
- * Finds the digest of an ISO beside it; undefined if no file names it. A checksum of another file name is
- * reported and not taken: the ISO got another name since, or another ISO got this one.
+ * Undefined if no file names the digest. A checksum of another file name is reported and not taken: the ISO
+ * got another name since, or another ISO got this one.
  */
 export async function findPublishedDigest(
   iso: string,
@@ -51,8 +51,8 @@ function ownChecksum(
 }
 
 /**
- * Reads a digest that a user gives: 64 hex digits, with or without `sha256:`, or a file in the form that
- * `sha256sum` writes. A file with one line serves an ISO of any name.
+ * Reads 64 hex digits, with or without `sha256:`, or a file in the form that `sha256sum` writes. A file with
+ * one line serves an ISO of any name.
  *
  * @throws ConfigError `verify.no-digest`
  */
@@ -61,7 +61,7 @@ export async function readGivenDigest(
   { iso, path }: { readonly iso: string; readonly path: string },
 ): Promise<Digest> {
   const text = given.replace(/^sha256:/, '').toLowerCase();
-  if (/^[0-9a-f]{64}$/.test(text)) return digestFromHex(text);
+  if (isDigestHex(text)) return digestFromHex(text);
   const content = await readBounded(path);
   const sums = parseChecksums(content ?? '');
   const [only] = sums.size === 1 ? sums.values() : [];
@@ -73,11 +73,7 @@ export async function readGivenDigest(
   });
 }
 
-/**
- * Reads a text of limited size; undefined if there is no file.
- *
- * @throws ConfigError `verify.no-digest`
- */
+/** Undefined if the file does not exist. */
 export async function readBounded(path: string): Promise<string | undefined> {
   const size = await sizeOf(path);
   if (size <= MOST_BYTES) return (await readRegularFile(path))?.toString('utf8');
@@ -101,7 +97,7 @@ async function readPublished(
   return text === undefined ? undefined : parse(text);
 }
 
-/** Digests by file name. @throws ConfigError `verify.no-digest` if a name has two */
+/** Digests by file name. */
 function parseChecksums(text: string): ReadonlyMap<string, Digest> {
   const sums = new Map<string, Digest>();
   for (const [, hex = '', path = ''] of text.matchAll(/^\\?([0-9a-fA-F]{64}) [ *](.+?)\r?$/gm)) {
@@ -121,14 +117,14 @@ function readReport(text: string): Digest | undefined {
   return typeof digest === 'string' && isDigest(digest) ? digest : undefined;
 }
 
-/** Digests of the configuration ISOs of a run, by file name; undefined if an entry is not as we write it. */
+/** Undefined if an entry is not as we write it. */
 export function readList(text: string): ReadonlyMap<string, Digest> | undefined {
   const { sites } = parseObjectOrNothing(text);
   const listed = new Map<string, Digest>();
   for (const site of Array.isArray(sites) ? (sites as readonly unknown[]) : []) {
     const { iso, sha256 } = isObject(site) ? site : {};
     if (typeof iso !== 'string' || typeof sha256 !== 'string' || listed.has(iso)) return undefined;
-    if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+    if (!isDigestHex(sha256)) return undefined;
     listed.set(iso, digestFromHex(sha256));
   }
   return listed.size > 0 ? listed : undefined;

@@ -18,7 +18,7 @@ export type PullOptions = Pick<PourOptions, 'output' | 'signal' | 'warn'> & {
   readonly onProgress: (bytes: number, total: number) => void;
 };
 
-/** Result of a pull. Sizes are bytes. */
+/** Sizes are bytes. */
 export type PullReport = {
   /** SHA-256 of the ISO. */
   readonly digest: Digest;
@@ -36,7 +36,7 @@ export type PullReport = {
 const LANES = 4;
 
 /**
- * Pours the ISO of an artifact, with every byte verified; continues an interrupted run.
+ * Verifies every byte; continues an interrupted run.
  *
  * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`, `artifact.wrong-digest`;
  * RegistryError; the errors of `pourIso`
@@ -77,10 +77,7 @@ const layOut = ({ parts, size }: IsoArtifact): Layout => ({
   ),
 });
 
-/**
- * Creates an opener that always returns the same source objects: sources that gave wrong bytes are tracked
- * by identity.
- */
+/** Always returns the same source objects: sources of wrong bytes are tracked by identity. */
 const createOpener =
   (sources: readonly BlobSource[]): ExtentOpener =>
   async ({ digest, size, offset: at }, options) => {

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Digest } from '../base/digest.ts';
-import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import type { IsoImage, Layout } from '../iso/index.ts';
 import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
 import {
@@ -16,6 +16,7 @@ import { listCarriedSecrets } from './carried-secrets.ts';
 import { readImageContents } from './contents.ts';
 import { INDEX_PATH, parseMediaIndex, readIndex, type MediaIndex } from './media-index.ts';
 import { useMedium } from './open.ts';
+import { noIndex } from './proof.ts';
 
 /** Our ISO, verified and ready to be pushed. */
 export type ReadIso = {
@@ -32,11 +33,7 @@ type PushWork = {
   readonly onSecrets?: (kinds: readonly string[]) => void;
 };
 
-/**
- * Reads and verifies a whole ISO.
- *
- * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; the errors of `useMedium`
- */
+/** @throws IntegrityError `artifact.no-index`, `artifact.damaged`; the errors of `useMedium` */
 export async function readIsoToPush(
   path: string,
   { signal, onProgress, onSecrets }: PushWork,
@@ -67,12 +64,7 @@ type PushedIso = Pick<IsoArtifact, 'index' | 'version'> & {
 function readPushed(path: string): Promise<PushedIso> {
   return useMedium(path, async (iso) => {
     const index = await readIndex(iso);
-    if (!index?.digest) {
-      throw new IntegrityError('artifact.no-index', `${path} has no index with a digest`, {
-        expected: 'an ISO that sealift made',
-        hint: 'name the ISO that sealift built',
-      });
-    }
+    if (!index?.digest) throw await noIndex(iso, 'artifact.no-index');
     const extents = index.extents.toSorted((a, b) => a.offset - b.offset);
     return {
       index: index.digest,

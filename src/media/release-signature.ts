@@ -22,12 +22,9 @@ export type ReleaseTrust = {
 };
 
 /**
- * Verifies the release of a medium by the signatures in its manifests for the cluster. One valid signature
- * is enough.
+ * One valid signature among the manifests for the cluster is enough.
  *
  * @returns the fingerprint of the key; undefined for a release without a signature that is accepted
- * @throws IntegrityError `signature.missing`, and the errors of `verifyReleaseMessage`; ConfigError of
- * `readReleaseKeys`
  */
 export async function verifyMediumRelease(
   iso: IsoImage,

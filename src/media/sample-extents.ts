@@ -11,7 +11,7 @@ export type SampleOptions = {
   readonly share: number;
 };
 
-/** Confidence of a sample. Sizes are bytes. */
+/** Sizes are bytes. */
 export type Sample = {
   readonly seed: string;
   readonly draws: number;
@@ -40,10 +40,10 @@ const BLOCK = 4096;
 const DAMAGED = [0.001, 0.01, 0.05];
 
 /**
- * Draws extents to check. Only whole extents have a digest, so whole extents are drawn: each draw picks
- * the extent of a random byte, so that the probability of an extent is proportional to its size. If a
- * share f of the bytes is damaged, a draw finds a damaged extent with probability f or more, and n draws
- * miss all of them with (1 - f)^n at most. n depends on sizes alone.
+ * Only whole extents have a digest, so whole extents are drawn: each draw picks the extent of a random byte,
+ * so that the probability of an extent is proportional to its size. If a share f of the bytes is damaged, a
+ * draw finds a damaged extent with probability f or more, and n draws miss all of them with (1 - f)^n at
+ * most. n depends on sizes alone.
  *
  * @param always extents that are checked in any case
  */

@@ -26,11 +26,9 @@ export type Reusable = {
   readonly seeds: readonly BlobSource[];
   /** Places of the bytes in the ISO that is replaced. */
   readonly places?: Places;
-  /** Closes the sources. */
   readonly close: () => Promise<void>;
 };
 
-/** Tools for opening seeds. */
 export type SeedTools = {
   readonly records?: Pick<IsoRecords, 'recall'>;
   /** Access to remote seeds; absent if all seeds are local. */
@@ -38,8 +36,6 @@ export type SeedTools = {
 };
 
 /**
- * Opens the named seeds and the ISO that is replaced.
- *
  * @throws ConfigError `seed.unreadable`, `seed.unknown`; for named seeds, the errors of `openIso` and
  * `readIndex`
  */
@@ -84,7 +80,7 @@ async function openAll(
   return { seeds, isos, ...withoutUndefined({ places }) };
 }
 
-/** Reads the ISO that is replaced. Failures are ignored, because reuse only saves work. */
+/** Failures are ignored, because reuse only saves work. */
 async function readReplaced(path: string): Promise<OwnIso | undefined> {
   if (!(await hasFile(path))) return undefined;
   try {
@@ -102,7 +98,6 @@ const openNamed = async (
 ): Promise<BlobSource | OwnIso> =>
   (isElsewhere(name) ? undefined : await openSeed(name)) ?? (await openImage(name, images, host));
 
-/** Opens a remote ISO, or one that sealift did not make. */
 async function openImage(
   name: string,
   images: RandomAccess[],

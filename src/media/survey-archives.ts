@@ -24,8 +24,8 @@ import {
 import { listNamedImages } from './named-images.ts';
 
 /*
- * The contents of archives of oc-mirror, in the form that a registry would have them: oc-mirror writes
- * the resources for the cluster when it brings the archives to a registry, and not before.
+ * Archives of oc-mirror in the form that a registry would have them: their resources for the cluster exist
+ * only once they are in a registry.
  */
 
 type SurveyedArchives = {

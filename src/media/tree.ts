@@ -22,20 +22,16 @@ import {
   readManifestBytes,
   type RegistryFile,
   type RegistryTree,
+  type ServedTree,
   type StoredManifest,
 } from '../registry/index.ts';
 import { formatBundleFile } from './describe.ts';
-import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from './media-index.ts';
-
-/* The registry of a medium: read from an ISO, and planned for a new one. */
+import { BUNDLE_PATH, REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from './media-index.ts';
 
 /** Limit for a registry's small files: links of 71 bytes and manifests of up to 4 MiB. */
 export const SMALL_FILE = 8 * 1024 * 1024;
 
-/** Bytes read at a time: hundreds of clients of a server may each be slow to take them. */
-const PIECE = 128 * 1024;
-
-/** Finds the registry on a medium of any product; undefined if it has no registry. */
+/** On a medium of any product; undefined if it has no registry. */
 export async function findRegistryRoot(iso: Pick<IsoImage, 'find'>): Promise<string | undefined> {
   for (const root of REGISTRY_ROOTS) {
     if ((await iso.find(`${root}/docker/registry/v2`))?.kind === 'directory') return root;
@@ -46,7 +42,7 @@ export async function findRegistryRoot(iso: Pick<IsoImage, 'find'>): Promise<str
 const REGISTRY_ROOTS = [REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT];
 
 /** Reads the registry on a medium directly from the ISO file. */
-export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
+export function isoRegistryTree(iso: IsoImage, root: string): ServedTree {
   const findFile = async (path: string): Promise<IsoFile | undefined> => {
     const node = await iso.find(`${root}${path}`);
     return node?.kind === 'file' ? node : undefined;
@@ -77,18 +73,21 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
         })(),
         { objectMode: false, highWaterMark: 1 << 20 },
       ),
-    async *pieces(path, range) {
-      const file = await requireFile(path);
-      const { start, end } = range ?? { start: 0, end: file.size - 1 };
-      const buffer = Buffer.allocUnsafeSlow(Math.min(PIECE, Math.max(0, end - start + 1)));
-      let before = 0; // bytes of the file in the extents before this one
-      for (const { offset, size } of file.extents) {
-        const last = Math.min(end + 1 - before, size);
-        for (let at = Math.max(0, start - before); at < last; at += PIECE) {
-          yield await iso.readBytes(offset + at, Math.min(PIECE, last - at), buffer);
-        }
-        before += size;
-      }
+    async open(path) {
+      const { extents } = await requireFile(path);
+      return {
+        async fill(bytes, start) {
+          let before = 0; // bytes of the file in the extents before this one
+          for (const { offset, size } of extents) {
+            const first = Math.max(0, start - before);
+            const last = Math.min(size, start + bytes.length - before);
+            const place = bytes.subarray(before + first - start, before + last - start);
+            if (first < last) await iso.readBytes(offset + first, last - first, place);
+            before += size;
+          }
+        },
+        close: () => Promise.resolve(),
+      };
     },
   };
 }
@@ -101,13 +100,7 @@ export type WantedOnMedium = {
   readonly platform?: Platform;
 };
 
-/**
- * Opens the layers of an image in the registry of a medium, bottom to top. A layer is digested whole
- * before it is read.
- *
- * @throws IntegrityError `medium.no-image`, `medium.blob-damaged` and those of reading a manifest;
- * ConfigError `image.no-platform`
- */
+/** Bottom to top. A layer is digested whole before it is read. */
 export async function openMediumLayers(
   tree: RegistryTree,
   wanted: WantedOnMedium,
@@ -117,11 +110,7 @@ export async function openMediumLayers(
   return openBlobs(tree, { ...wanted, layers }, signal);
 }
 
-/**
- * Opens an image in the registry of a medium: its config, and its layers as `openMediumLayers` does.
- *
- * @throws the errors of `openMediumLayers`
- */
+/** Layers are opened as `openMediumLayers` does. */
 export async function openMediumImage(
   tree: RegistryTree,
   wanted: WantedOnMedium,
@@ -206,7 +195,6 @@ async function verifyBlob(
   });
 }
 
-/** Contents of a medium's registry. */
 export type MediaRegistry = {
   readonly plan: MirrorPlan;
   /** Cache that has every manifest of the plan. */
@@ -249,12 +237,10 @@ const below = (root: string, { path, content }: RegistryFile): RegistryFile => (
   content,
 });
 
-/** Contents of a live ISO's registry. */
 type LiveRegistry = Pick<MediaRegistry, 'plan' | 'cache'> & {
   readonly release: Release;
 };
 
-/** Plans the registry of a live ISO, and makes the release bundle. */
 export async function planLiveRegistry(registry: LiveRegistry): Promise<RegistryFile[]> {
   const { plan, release, cache } = registry;
   const { version, arch, reference: image } = release;
@@ -272,6 +258,12 @@ export async function planLiveRegistry(registry: LiveRegistry): Promise<Registry
   return files.map((file) => toRendered(file, rendered));
 }
 
+/** The list of images, and the registry that has them. */
+export const planLiveFiles = async (registry: LiveRegistry): Promise<readonly RegistryFile[]> => [
+  { path: BUNDLE_PATH, content: { kind: 'bytes', bytes: formatBundleFile(registry) } },
+  ...(await planLiveRegistry(registry)),
+];
+
 const toStored = ({ manifest: { descriptor, bytes } }: ReleaseBundle): StoredManifest => ({
   descriptor,
   bytes,
@@ -286,10 +278,7 @@ function toRendered(
   return { path, content: bytes ? { kind: 'bytes', bytes } : content };
 }
 
-/**
- * Digests all names and bytes of a registry's tree: SHA-256 of the output of sha256sum(1) for every file
- * by its path below {@link REGISTRY_ROOT}, sorted by line.
- */
+/** SHA-256 of the output of sha256sum(1) for every file by its path below {@link REGISTRY_ROOT}, sorted. */
 export function digestRegistryTree(files: readonly RegistryFile[]): Digest {
   const lines = files.map(({ path, content }) => {
     const digest = content.kind === 'blob' ? content.digest : digestOf(content.bytes);

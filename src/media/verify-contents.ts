@@ -21,10 +21,7 @@ import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
  */
 export type MediumState = 'whole' | 'damaged' | 'not provable';
 
-/**
- * The reason why a medium without a finding is not whole: it has no proof, a sample was asked for, or
- * an area of it was written by a program that leaves no digest.
- */
+/** A medium has no proof, a sample was asked for, or a program without digests wrote an area. */
 export type Unproven = 'no proof' | 'sample' | 'area';
 
 export type Verification = {
@@ -52,6 +49,8 @@ export type Verification = {
   readonly bare?: boolean;
   /** Areas that may be changed after the build; absent if there are no such areas. */
   readonly areas?: readonly JudgedArea[];
+  /** Digest over the index, and over the areas if they have changed. Absent if the index names no digest. */
+  readonly mediumDigest?: Digest;
   /** Confidence of a sampled check; absent if every byte was checked. */
   readonly sample?: Sample;
   /** Absent unless a delta, or a part of one, was verified. */
@@ -111,10 +110,7 @@ type CheckedExtents = {
   readonly sample?: Sample;
 };
 
-/**
- * Checks every extent of the index against its digest, the gaps against zeros, and reports extents that
- * the file does not have completely.
- */
+/** Extents by digest, gaps against zeros; reports extents that the file does not have completely. */
 export async function checkContents(
   iso: IsoFiles,
   index: MediaIndex,
@@ -164,10 +160,7 @@ type CheckOptions = VerifyOptions & {
 
 type Chosen = { readonly checked: readonly IndexExtent[]; readonly sample?: Sample };
 
-/**
- * Chooses all extents, or a sample, which always includes everything except files: directories, path tables,
- * descriptors.
- */
+/** A sample always includes everything except files: directories, path tables, descriptors. */
 function choose(
   digested: readonly IndexExtent[],
   gaps: readonly IndexExtent[],
@@ -182,7 +175,6 @@ function choose(
 /** Longer gaps are split: the digest of zeros is computed once for each size. */
 const LONGEST_GAP = 4 * 1024 * 1024;
 
-/** Gaps that the file has completely. */
 const listGaps = (extents: readonly IndexExtent[], fileSize: number): readonly IndexExtent[] =>
   [...findGaps(extents)].filter((gap) => endOf(gap) <= fileSize);
 
@@ -207,10 +199,7 @@ export function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExten
   }
 }
 
-/**
- * Creates a lookup of the images that need a damaged extent: it is their manifest, or their manifests name
- * it.
- */
+/** An extent is an image's manifest, or its manifests name it. */
 async function createUserLookup(
   iso: IsoFiles,
   index: MediaIndex,
@@ -235,7 +224,7 @@ const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): ContentF
   ...withoutUndefined({ path }),
 });
 
-/** Describes lost bytes, one problem for each path, so that the result lists the lost files. */
+/** One problem for each path, so that the result lists the lost files. */
 function describeLost(
   { offset, size, paths }: IndexExtent,
   fileSize: number,

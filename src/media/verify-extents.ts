@@ -7,9 +7,6 @@ import type { RandomAccess } from '../base/random-access.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../pour/index.ts';
 import type { IndexExtent } from './media-index.ts';
 
-/* Verification of extents by their digests, in threads. */
-
-/** An extent whose bytes do not match its digest or cannot be read. */
 export type DamagedExtent = {
   readonly extent: IndexExtent;
   /** Digest of the bytes on the medium. */
@@ -36,11 +33,8 @@ const LARGEST_BATCHED = 256 * 1024;
 const LARGEST_ALONE = 16 * 1024 * 1024;
 
 /**
- * Hashes every extent that has a digest and reports the damaged ones, by offset. Reads roughly from front
- * to end; large extents are hashed in threads. Memory: 16 MiB a lane, 64 MiB at most, regardless of the
- * size of the file.
- *
- * @throws the signal's reason within a piece; errors of the file system, except EIO, which is damage
+ * Reports damaged extents by offset. Reads roughly from front to end; large extents are hashed in threads.
+ * Memory: 16 MiB a lane, 64 MiB at most, regardless of the size of the file.
  */
 export async function verifyExtents(
   file: Pick<RandomAccess, 'read' | 'size'>,
@@ -96,8 +90,7 @@ type Lane = {
 };
 
 /**
- * Opens hash streams; the first lane uses the thread that a pour reserves for the digest of the whole ISO,
- * which is free here.
+ * The first lane uses the thread that a pour reserves for the digest of the whole ISO, which is free here.
  */
 const openerOf = (hasher: Hasher, lane: number): (() => HashStream) =>
   lane === 0 ? () => hasher.openAlone() : () => hasher.open();
@@ -193,10 +186,7 @@ async function readPiece(
   return file.read(position, size, Buffer.from(memory, start, size));
 }
 
-/**
- * Describes a read error: a worn disc or stick answers EIO for lost sectors and can read the sectors after
- * them.
- */
+/** A worn disc or stick answers EIO for lost sectors and can read the sectors after them. */
 function describeUnreadable(error: unknown): string | undefined {
   if (error instanceof EndOfFile) return error.message;
   if (error instanceof IntegrityError) return `cannot be read: ${error.message}`; // truncated meanwhile

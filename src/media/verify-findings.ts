@@ -1,3 +1,4 @@
+import type { Digest } from '../base/digest.ts';
 import type { ImageProblem } from '../base/errors.ts';
 import { sumSizes, withoutUndefined } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
@@ -10,7 +11,6 @@ import { describeDamage } from './open.ts';
 import type { ReportFinding, Unproven, Verification } from './verify-contents.ts';
 import type { Sample } from './sample-extents.ts';
 
-/** The findings of a verification that is not finished. */
 export type Findings = {
   readonly problems: ImageProblem[];
   readonly oddities: string[];
@@ -18,7 +18,6 @@ export type Findings = {
   readonly coverage: Coverage;
   readonly areas: JudgedArea[];
   checked: Verification['checked'];
-  /** Bytes of the medium. */
   size: number;
   /** True if an index, a proof or a given digest says what the bytes should be. */
   hasProof: boolean;
@@ -26,6 +25,8 @@ export type Findings = {
   newer?: string;
   sample?: Sample;
   delta?: DeltaDescription;
+  /** Digest over index and areas; absent on media without an index that names its own digest. */
+  mediumDigest?: Digest;
   index?: MediaIndex;
 };
 
@@ -66,7 +67,7 @@ export function createFindings(): Findings {
   };
 }
 
-/** Runs a check and reports damage as a finding, so that the other checks still run. */
+/** Reports damage as a finding, so that the other checks still run. */
 export async function guard<Result>(
   kind: ImageProblem['kind'],
   findings: Findings,
@@ -103,7 +104,7 @@ export function takeAreas(
 
 /** The verdict: a medium is whole only if every byte was compared and no finding is left. */
 export function conclude(findings: Findings): Verification {
-  const { problems, oddities, checked, sample, areas, size, delta } = findings;
+  const { problems, oddities, checked, sample, areas, size, delta, mediumDigest } = findings;
   const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
   const images = new Set(harmed.flatMap(({ images = [] }) => images));
   const missing = findings.coverage.missing(size);
@@ -123,7 +124,7 @@ export function conclude(findings: Findings): Verification {
     checked,
     damagedImages: [...images].sort(),
     ...(areas.length > 0 && { ...describeValues(areas), areas }),
-    ...withoutUndefined({ sample, delta }),
+    ...withoutUndefined({ mediumDigest, sample, delta }),
   };
 }
 
@@ -145,6 +146,13 @@ function explain({ hasProof, sample, areas }: Findings): Unproven {
   return areas.some(({ isProven }) => !isProven) ? 'area' : 'no proof';
 }
 
+const NAMES: Readonly<Record<JudgedArea['kind'], string>> = {
+  'ignition': 'the Ignition area',
+  'kernel-arguments': 'the kernel arguments',
+  'built': 'the copy of what the build left',
+  'config-image': 'the configuration image',
+};
+
 function describeMissing(findings: Findings): readonly string[] {
   const { hasProof, newer, areas, coverage, size, sample } = findings;
   const missing = sumSizes(coverage.missing(size));
@@ -154,7 +162,7 @@ function describeMissing(findings: Findings): readonly string[] {
   return [
     ...unproven.map(
       ({ kind, offset, size }) =>
-        `${kind === 'ignition' ? 'the Ignition area' : 'the kernel arguments'} at byte ${offset} (${formatSize(size)}), ` +
+        `${NAMES[kind]} at byte ${offset} (${formatSize(size)}), ` +
         'whose values no checksum covers',
     ),
     ...(others > 0

@@ -7,7 +7,7 @@ import { digestByProof, type Proof, readProof } from './proof.ts';
 import type { VerifyOptions } from './verify-contents.ts';
 import { type Findings, takeAreas } from './verify-findings.ts';
 
-/** Compares a medium with the proof in its volume descriptor; a medium without a proof is left alone. */
+/** A medium without a proof is left alone. */
 export async function verifyByProof(
   image: RandomAccess,
   iso: IsoImage | undefined,
@@ -40,7 +40,7 @@ const hasAreas = ({ areas }: Proof): boolean => Object.keys(areas).length > 0;
 const listPlaces = ({ now }: MediumAreas): readonly ByteRange[] =>
   now.map(({ offset, bytes }) => ({ offset, size: bytes.length }));
 
-/** Compares a medium with the digest that its maker published, even if it has an index or a proof. */
+/** Even if the medium has an index or a proof. */
 export async function verifyByDigest(
   { read, ...image }: RandomAccess,
   expected: Digest,

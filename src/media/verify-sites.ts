@@ -6,7 +6,6 @@ import { readBounded, readList } from './published-digest.ts';
 import type { VerifyOptions } from './verify-contents.ts';
 import { verifyIso } from './verify.ts';
 
-/** The configuration ISOs of a folder. */
 export type FolderVerification = {
   readonly state: 'whole' | 'damaged';
   /** File names, sorted. */
@@ -15,8 +14,7 @@ export type FolderVerification = {
 };
 
 /**
- * Verifies the configuration ISOs of a run: each by its own proof and by the digest in `sites.json`. An
- * ISO that the list lacks is from another run.
+ * Each by its own proof and by the digest in `sites.json`. An ISO that the list lacks is from another run.
  *
  * @throws ConfigError `verify.no-list`; the signal's reason
  */
@@ -66,7 +64,6 @@ function explainUnreadable(error: unknown): string {
   throw error;
 }
 
-/** Digests of the ISOs of a run, by file name. */
 type Listed = ReadonlyMap<string, Digest>;
 
 const noList = (folder: string): ConfigError =>

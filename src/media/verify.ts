@@ -9,28 +9,21 @@ import {
   roundUp,
   SECTOR_SIZE,
 } from '../iso/index.ts';
-import { describeAbsence } from '../openshift/mirror/closure.ts';
-import { checkClosure } from '../registry/index.ts';
-import { overlayRead, type OverlayPart } from './areas.ts';
+import { identifyIso, overlayRead, type OverlayPart } from './areas.ts';
 import { openGivenIso } from './delta/describe.ts';
 import { isDelta } from './delta/file.ts';
 import { verifyDelta } from './delta/verify.ts';
-import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
 import { judgeAreas } from './judge-areas.ts';
 import {
   type MediaIndex,
   readDamagedIndex,
-  BUNDLE_PATH,
   type DamagedIndex,
   INDEX_PATH,
-  REGISTRY_ROOT,
   ROOTFS_PATH,
 } from './media-index.ts';
 import { planContents } from './area-values.ts';
-import { findIncomplete, mayBeLeftOut } from './complete.ts';
 import { readAreas } from './medium.ts';
 import { openDamaged, type IsoFiles, useImage, type IsoSource } from './open.ts';
-import { findRegistryRoot, isoRegistryTree } from './tree.ts';
 import {
   type Verification,
   type VerifyOptions,
@@ -46,19 +39,20 @@ import {
   MAX_PROBLEMS,
   takeAreas,
 } from './verify-findings.ts';
+import { pickNaming, verifyBundle, verifyComplete, verifyRegistry } from './verify-images.ts';
 import { verifyByDigest, verifyByProof } from './verify-proof.ts';
 
 /**
- * Verifies a medium: the structure of the ISO, every byte by its index, by its proof or by a given digest,
- * the rules that decide whether it boots and installs, and that every image of its registry is complete and
- * in the list of images. A medium without a proof is checked as far as possible; on a truncated or damaged
- * one, the intact and the lost parts are reported. A delta, or a part of one, is compared with its head.
+ * Verifies the structure of the ISO, every byte by index, proof or given digest, the rules that decide
+ * whether it boots and installs, and that every image of its registry is complete and listed. Without a
+ * proof, it is checked as far as possible; if it is damaged, intact and lost parts are reported. A delta, or
+ * a part of one, is compared with its head.
  *
  * @throws ConfigError `iso.unreadable`; the signal's reason
  */
 export async function verifyIso(
   medium: IsoSource,
-  { published, isGiven = false, ...options }: VerifyOptions & Published,
+  { published, isGiven = false, ...options }: VerifyOptions & Published & Named,
 ): Promise<Verification> {
   const findings = createFindings();
   const comparePublished = async (image: RandomAccess): Promise<void> => {
@@ -79,6 +73,7 @@ export async function verifyIso(
     await comparePublished(image);
     if (iso) await verifyOpened(iso, { findings, options });
   });
+  requireMediumDigest(findings, options);
   return conclude(findings);
 }
 
@@ -104,6 +99,21 @@ type Published = {
   readonly isGiven?: boolean;
 };
 
+type Named = {
+  /** Digest by `identifyIso` that the medium should have. */
+  readonly mediumDigest?: Digest | undefined;
+};
+
+/** Reports a medium that has no digest to compare with the expected one. */
+function requireMediumDigest(
+  { mediumDigest: found, problems, report }: Findings,
+  { mediumDigest: expected }: Named,
+): void {
+  if (expected === undefined || found !== undefined || problems.length > 0) return;
+  const problem = 'has no index, and so no medium digest to compare';
+  report({ kind: 'index', problem, expected, found: 'no index' });
+}
+
 async function verifyOpened(iso: IsoImage, { findings, options }: Work): Promise<void> {
   const { budget } = iso.structure;
   budget.reset();
@@ -114,7 +124,9 @@ async function verifyOpened(iso: IsoImage, { findings, options }: Work): Promise
   budget.reset();
   await guard('registry', findings, () => verifyRegistry(iso, findings));
   budget.reset();
-  await guard('missing', findings, () => verifyComplete(iso, naming, { findings, options }));
+  await guard('missing', findings, () =>
+    verifyComplete(iso, naming, { findings, signal: options.signal }),
+  );
 }
 
 /** Bytes of the volume on a device. */
@@ -134,7 +146,7 @@ async function verifyStructure(iso: IsoImage, findings: Findings): Promise<void>
   iso.structure.budget.reset(); // all directories are read again
 }
 
-type Work = { readonly findings: Findings; readonly options: VerifyOptions };
+type Work = { readonly findings: Findings; readonly options: VerifyOptions & Named };
 
 async function verifyByIndex(
   iso: IsoFiles,
@@ -152,7 +164,14 @@ async function verifyByIndex(
   if (index.digest === undefined) oddities.push(`${INDEX_PATH} does not name its own digest`);
   else coverage.add(extents);
   await guard('index', findings, () => compareTree(iso, index.extents, report));
-  const pristine = await guard('content', findings, () => verifyAreas(iso, index, findings));
+  const isNamed =
+    !damage &&
+    (await guard('content', findings, () =>
+      compareMediumDigest(iso, index, { findings, options }),
+    ));
+  const pristine = await guard('content', findings, () =>
+    verifyAreas(iso, index, { findings, isNamed: isNamed === true }),
+  );
   // Mutable areas are compared in their original state: no other bytes may differ.
   const files = { ...iso, readBytes: overlayRead(iso.readBytes, pristine ?? []) };
   const { size } = findings;
@@ -176,103 +195,43 @@ const sizeOfMedium = ({ fileSize }: IsoFiles, { extents }: MediaIndex, size: num
   return Math.min(fileSize, roundUp(end, SECTOR_SIZE));
 };
 
-/** Judges the areas that may have been changed. @returns their bytes without values of any site */
+/** @returns true if it is the expected one */
+async function compareMediumDigest(
+  { readBytes }: Pick<IsoFiles, 'readBytes'>,
+  index: MediaIndex,
+  { findings, options: { mediumDigest: expected } }: Work,
+): Promise<boolean> {
+  const found = await identifyIso(index, readBytes);
+  if (found === undefined) return false;
+  findings.mediumDigest = found;
+  if (expected === undefined || found === expected) return found === expected;
+  const problem =
+    'has another medium digest than the given one: it is of another build, or has other values';
+  findings.report({ kind: 'content', problem, expected, found });
+  return false;
+}
+
+/** @returns the bytes without values of any site */
 async function verifyAreas(
   iso: IsoFiles,
   index: MediaIndex,
-  findings: Findings,
+  { findings, isNamed }: { readonly findings: Findings; readonly isNamed: boolean },
 ): Promise<readonly OverlayPart[]> {
   if (!index.mutable?.length) return [];
   const areas = await readAreas(iso, { index });
-  takeAreas(await judgeAreas(areas), findings);
+  const judged = await judgeAreas(areas);
+  // The expected digest names every byte of the areas.
+  takeAreas(isNamed ? judged.map((area) => ({ ...area, isProven: true })) : judged, findings);
   return areas.bare ? planContents(areas, areas.bare, 'bare') : [];
 }
 
 const KARGS = '/coreos/kargs.json';
 
 /**
- * Checks the rules that decide whether a live ISO of CoreOS boots: its areas, and the volume that it waits
- * for. A minimal ISO has no root file system and waits for no volume; images before 2022 have no areas.
+ * The areas of a live ISO of CoreOS, and the volume that it waits for. A minimal ISO has no root file system
+ * and waits for no volume; images before 2022 have no areas.
  */
 async function verifyBoot(iso: IsoImage): Promise<void> {
   for (const path of [ROOTFS_PATH, KARGS]) if ((await iso.find(path)) === undefined) return;
   await readCoreosLive(iso);
-}
-
-async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void> {
-  const root = await findRegistryRoot(iso);
-  if (root === undefined) return;
-  const problems = await checkClosure(isoRegistryTree(iso, root));
-  for (const { repository, reference, path, problem } of problems) {
-    report({
-      kind: 'registry',
-      problem,
-      path: `${root}${path}`,
-      images: [`${repository}${reference.startsWith('sha256:') ? '@' : ':'}${reference}`],
-    });
-  }
-}
-
-/** The members of an index that say what a medium should have; its extents take much memory. */
-type NamingIndex = Pick<
-  MediaIndex,
-  'product' | 'release' | 'images' | 'leftOut' | 'catalogs' | 'program'
->;
-
-const pickNaming = ({
-  product,
-  release,
-  images,
-  leftOut,
-  catalogs,
-  program,
-}: MediaIndex): NamingIndex => ({
-  product,
-  release,
-  images,
-  ...withoutUndefined({ leftOut, catalogs, program }),
-});
-
-const EARLIER =
-  'the version that made this medium did not record which images were left out on purpose';
-
-/** Products whose registry is all that a cluster has. */
-const WHOLE_PRODUCTS: readonly string[] = ['live-iso', 'upgrade-iso'];
-
-/** Checks that every image which the medium names is where its hosts look for it. */
-async function verifyComplete(
-  iso: IsoImage,
-  index: NamingIndex | undefined,
-  { findings: { report, problems, oddities }, options: { signal } }: Work,
-): Promise<void> {
-  const root = await findRegistryRoot(iso);
-  if (root === undefined || (index && !WHOLE_PRODUCTS.includes(index.product))) return;
-  const isDamaged = problems.length > 0;
-  const tree = isoRegistryTree(iso, root);
-  const { absent, unread } = await findIncomplete(iso, { tree, index }, signal);
-  for (const one of absent) {
-    if (mayBeLeftOut(one.image, index)) {
-      oddities.push(`${one.image} is not where hosts look ${describeAbsence(one)}; ${EARLIER}`);
-      continue;
-    }
-    report({
-      kind: 'missing',
-      problem: `is not where hosts look ${describeAbsence(one)}`,
-      images: [one.image],
-    });
-  }
-  if (isDamaged) return; // the damage that is reported explains what cannot be read
-  for (const { name, problem } of unread)
-    report({ kind: 'missing', problem: `${name}: ${problem}` });
-}
-
-/** Checks the list of images against the index, and against the release bundle in the registry. */
-async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise<void> {
-  const bundle = await readBundleFile(iso);
-  if (bundle === undefined || index === undefined) return;
-  const problems = [
-    ...compareBundleFile(bundle, index),
-    ...(await compareBundleImage(isoRegistryTree(iso, REGISTRY_ROOT), bundle)),
-  ];
-  for (const problem of problems) report({ kind: 'bundle', problem, path: BUNDLE_PATH });
 }

@@ -5,8 +5,8 @@ import type { RegistryTree } from '../registry/index.ts';
 import { isoRegistryTree, SMALL_FILE } from './tree.ts';
 
 /**
- * The registry on a medium with all of its directories in memory: a program that looks up tens of thousands of paths
- * reads each directory once, in order. 60,000 files take some 30 MiB.
+ * All directories are in memory: a program that looks up tens of thousands of paths reads each once, in
+ * order. 60,000 files take some 30 MiB.
  */
 export async function walkRegistryTree(iso: IsoImage, root: string): Promise<RegistryTree> {
   const files = new Map<string, readonly ByteRange[]>();

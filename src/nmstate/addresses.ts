@@ -35,7 +35,6 @@ export const listAddresses = (
     ? (settingsOf(each, family).address ?? []).filter(({ subnet }) => !isLinkLocal(subnet))
     : [];
 
-/** The addresses of both families. */
 export const listAllAddresses = (each: NetworkInterface): readonly InterfaceAddress[] =>
   FAMILIES.flatMap((family) => listAddresses(each, family));
 

@@ -1,13 +1,11 @@
 /*
- * This file owns the rules for the options of a bond: those of nmstate (ifaces/bond.rs) and of
- * NetworkManager (nm-setting-bond.c, verify and _bond_option_unsupp_mode), whose host is offline if a
- * profile breaks one.
+ * This file owns the rules for the options of a bond: those of nmstate (ifaces/bond.rs) and of NetworkManager
+ * (nm-setting-bond.c, verify and _bond_option_unsupp_mode), whose host is offline if a profile breaks one.
  */
 
 /** Options by name, as a profile has them. */
 export type OptionsOfBond = Readonly<Record<string, string | number | undefined>>;
 
-/** An option, and what is wrong with it. */
 export type BondFinding = readonly [option: string, why: string];
 
 const isOn = (value: string | number | undefined): boolean => Number(value ?? 0) > 0;

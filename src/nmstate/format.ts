@@ -5,10 +5,7 @@ import type { Plain } from '../shape/shape.ts';
 
 /* This file owns the normal form of an nmstate document, in which it goes to a node. */
 
-/**
- * Text that every reader of YAML takes as a plain scalar in every context: no indicator at the
- * beginning, no colon at the end of a word.
- */
+/** Plain scalars to every reader of YAML: no indicator at the beginning, no colon at the end of a word. */
 const PLAIN =
   /^(?:[A-Za-z0-9_./]|:(?=[^ ]))(?:[A-Za-z0-9_./+@%=-]|:(?=[^ ])| (?=[A-Za-z0-9_./]))*$/;
 

@@ -19,3 +19,4 @@ export { readInterfaces } from './read.ts';
 export type { NetworkInterface } from './state.ts';
 export { findNetworkTool, type NetworkTool } from './tool.ts';
 export { type NetworkFinding, formatFinding } from './values.ts';
+export { lacksDefaultRoute } from './warnings.ts';

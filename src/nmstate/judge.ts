@@ -270,9 +270,13 @@ const listBelow = (each: NetworkInterface): string[] =>
         .map(({ name }) => name)
         .filter((name) => name !== each.name);
 
+/** In the words of openshift-install. */
+export const EMPTY_NETWORK = 'nmstate generated an empty NetworkManager config file content';
+
 /** A document that configures nothing leaves a host offline; openshift-install refuses it, too. */
 function checkContent({ interfaces, routes, rules }: NetworkState): readonly NetworkFinding[] {
   if (interfaces.some(isThere) || routes.length + rules.length > 0) return [];
-  const problem = 'nmstate generated an empty NetworkManager config file content';
-  return [{ path: '', problem, hint: 'leave the network out for DHCP on all interfaces' }];
+  return [
+    { path: '', problem: EMPTY_NETWORK, hint: 'leave the network out for DHCP on all interfaces' },
+  ];
 }

@@ -12,15 +12,15 @@ export type KeyfileEntry = readonly [key: string, value: string];
 
 /**
  * The text of a profile as the agent-based installer writes it: every profile connects automatically and
- * takes precedence over those that the system makes, and a blank line follows each section.
+ * takes precedence over those that the system makes, and a blank line separates sections.
  */
 export const formatKeyfile = (sections: readonly Section[]): string =>
   sections
     .map(({ name, entries }) => {
       const lines = name === 'connection' ? connectAlways(entries) : entries;
-      return `[${name}]\n${lines.map(([key, value]) => `${key}=${value}\n`).join('')}\n`;
+      return `[${name}]\n${lines.map(([key, value]) => `${key}=${value}\n`).join('')}`;
     })
-    .join('');
+    .join('\n');
 
 /** Escapes a value of a keyfile (GLib, GKeyFile): a reader would drop a leading space. */
 export const escapeText = (text: string): string =>

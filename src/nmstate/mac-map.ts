@@ -57,8 +57,14 @@ const lacking = (name: string, path: string): NetworkFinding => ({
   isUnmapped: true,
 });
 
+/** Each entry becomes a line `MAC=NAME`, which a script of the host reads. */
 function explainMac(mac: string, name: string): readonly NetworkFinding[] {
   const about = { path: '', owner: name };
+  if (/\p{Cc}/u.test(name)) {
+    return [
+      { path: '', problem: `MAC map: ${expected(name, 'the name of an interface on one line')}` },
+    ];
+  }
   if (parseMacAddress(mac) === undefined) {
     return [{ ...about, problem: `MAC map: ${expected(mac, 'a MAC address')}` }];
   }

@@ -70,7 +70,6 @@ export const mac: Shape<string | undefined> = transform(
   (read) => (read === '' ? undefined : read),
 );
 
-/** An address of an interface, with its subnet. */
 export type InterfaceAddress = ReturnType<typeof createAddress>;
 
 const createAddress = (found: IpAddress, prefix: number, path: Path) => {

@@ -55,10 +55,7 @@ function judgeAddresses(section: string, values: Values): readonly BondFinding[]
   ];
 }
 
-/**
- * Spellings that mean the same: nmstate before 2.2.60 writes 0 for the kernel's metric of IPv6 routes, and
- * nmstate escapes no text.
- */
+/** nmstate before 2.2.60 writes 0 for the kernel's metric of IPv6 routes, and nmstate escapes no text. */
 const withoutDefault = (key: string, value: string): string =>
   /^ipv6\.route\d+$/.test(key)
     ? value.replace(/,0$/, ',1024')

@@ -24,6 +24,8 @@ import { warnOfState } from './warnings.ts';
 export type HostNetwork = {
   /** nmstate, as YAML text. */
   readonly networkConfig: string;
+  /** Its values, if they are known; they save reading the text. */
+  readonly value?: Plain;
   /** The file that holds only this configuration, for messages; absent if a resource names the interfaces. */
   readonly source?: string;
   /** The place of a value for messages, such as `net.yaml:4`, by its path in the document. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Family, formatAddress } from '../base/ip-address.ts';
 import { append, groupBy } from '../base/lists.ts';
+import { formatUuid, markUuid } from '../base/uuid.ts';
 import {
   FAMILIES,
   isDynamic,
@@ -45,9 +46,8 @@ const TYPES: Readonly<Record<TranslatedType | 'loopback', string>> = {
 };
 
 /**
- * Renders the profiles that nmstate 2.2 makes of a network with ethernet, VLAN, bond and bridge
- * interfaces. Sections and keys are in nmstate's order; UUIDs are derived from type and name as
- * nmstate does.
+ * Renders the profiles that nmstate 2.2 makes of a network with ethernet, VLAN, bond and bridge interfaces.
+ * Sections and keys are in nmstate's order; UUIDs are derived from type and name as nmstate does.
  */
 export function renderProfiles(state: NetworkState): readonly Keyfile[] {
   const controllers = listControllers(state);
@@ -215,7 +215,7 @@ function describeConnection(
           ] as const)
         : []),
       ['type', typeOf({ type })],
-      ['uuid', formatUuid(type, name)],
+      ['uuid', nameUuid(type, name)],
     ],
   };
 }
@@ -224,13 +224,11 @@ const typeOf = ({ type }: Pick<NetworkInterface, 'type'>): string =>
   TYPES[type as TranslatedType | 'loopback'];
 
 /** A UUID of version 5 in the namespace of URLs (RFC 9562 5.5). */
-function formatUuid(type: string, name: string): string {
+function nameUuid(type: string, name: string): string {
   const namespace = Buffer.from('6ba7b8119dad11d180b400c04fd430c8', 'hex');
   const text = `${type}://${name}`;
-  const bytes = createHash('sha1').update(namespace).update(text).digest().subarray(0, 16);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  const hash = createHash('sha1').update(namespace).update(text).digest();
+  return formatUuid(markUuid(hash.subarray(0, 16), 5));
 }
 
 function describeController(each: NetworkInterface): readonly Section[] {
@@ -288,7 +286,7 @@ function describeVlan({ vlan }: NetworkInterface, { byName }: NetworkState): rea
   const members = {
     id,
     flags: 1,
-    parent: isNamed ? base : formatUuid(parent.type, base),
+    parent: isNamed ? base : nameUuid(parent.type, base),
     protocol: protocol && '802.1Q',
   };
   return [{ name: 'vlan', entries: formatMembers(members) }];

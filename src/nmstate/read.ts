@@ -92,9 +92,19 @@ export function readNetworkState(
   return { state, ...found };
 }
 
-/** Only interfaces, for readers that compare sites; a document with problems gives those that could be read. */
+/** The interfaces of a document that several rules look at; one with problems gives those that could be read. */
 export const readInterfaces = (value: unknown): readonly NetworkInterface[] =>
-  readNetworkState(value).state.interfaces;
+  readOnce(value).interfaces;
+
+/** The state of a document, read once as long as there is the document: rules look at its parts one by one. */
+export function readOnce(value: unknown): NetworkState {
+  if (typeof value !== 'object' || value === null) return readNetworkState(value).state;
+  const state = known.get(value) ?? readNetworkState(value).state;
+  known.set(value, state);
+  return state;
+}
+
+const known = new WeakMap<object, NetworkState>();
 
 const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
 

@@ -8,10 +8,7 @@ const MAIN_TABLE = 254;
 /** The kernel's metric of IPv6 routes (IP6_RT_PRIO_USER). */
 const IPV6_METRIC = 1024;
 
-/**
- * Describes routes in nmstate's order, by their texts; of routes that differ only in their metric, it
- * keeps the first.
- */
+/** Routes in nmstate's order, by their texts; of those that differ only in their metric, the first. */
 export function describeRoutes(
   routes: readonly NetworkRoute[],
   family: Family,

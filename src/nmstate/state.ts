@@ -231,10 +231,7 @@ export type TranslatedType = (typeof TRANSLATED)[number];
 export const isTranslated = (type: string): boolean =>
   type === 'unknown' || TRANSLATED.includes(type as TranslatedType);
 
-/**
- * Reads the members of an interface of a type. What an interface needs nmstate for is listed once, if its
- * whole type does.
- */
+/** Reads the members of a type. If a whole type needs nmstate, that is listed once. */
 export function readMembers(
   type: string,
   value: unknown,

@@ -6,6 +6,7 @@ import { ToolError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
 import { findVersion, runProcess } from '../base/process.ts';
 import { parse } from '../shape/parse-text.ts';
+import { EMPTY_NETWORK } from './judge.ts';
 import type { Keyfile } from './keyfile.ts';
 
 /* This file owns the program nmstatectl. */
@@ -45,8 +46,6 @@ export async function findNetworkTool({
   return { makeProfiles: (networkConfig, signal) => generate(networkConfig, { PATH, signal }) };
 }
 
-const NOTHING = 'nmstate generated an empty NetworkManager config file content';
-
 /** Runs nmstatectl as openshift-install does, which prints the profiles of a configuration. */
 async function generate(
   networkConfig: string,
@@ -82,7 +81,7 @@ function readProfiles(stdout: string): MadeProfiles {
     const isProfile = typeof name === 'string' && FILE_NAME.test(name);
     return isProfile && typeof content === 'string' ? { name, content } : undefined;
   });
-  if (profiles.length === 0) return { problem: NOTHING };
+  if (profiles.length === 0) return { problem: EMPTY_NETWORK };
   const complete = profiles.filter((profile) => profile !== undefined);
   return complete.length === profiles.length
     ? { profiles: complete }

@@ -41,7 +41,6 @@ export type NetworkFinding = {
   readonly isUnmapped?: boolean;
 };
 
-/** Findings while a document is read. */
 export type NetworkFindings = {
   readonly problems: NetworkFinding[];
   /** Members that nmstate knows, and that are not translated here. */
@@ -228,10 +227,7 @@ export function quote(value: unknown): string {
   return toPrintable(JSON.stringify(shown));
 }
 
-/**
- * A finding with the file, the line if it is known, the interface and the member to which it belongs:
- * `net.yaml:4: interface "eth0": mtu: ...`.
- */
+/** A finding with its place, interface and member: `net.yaml:4: interface "eth0": mtu: ...`. */
 export function formatFinding({ path, owner, problem }: NetworkFinding, place = ''): string {
   const member = owner === undefined ? path : path.replace(/^interfaces\[\d+\]\.?/, '');
   const who = owner === undefined ? '' : `interface "${toPrintable(owner)}"`;

@@ -14,7 +14,7 @@ import { warnOfBondOptions } from './bond.ts';
 import { warnOfAddresses, warnOfHops } from './judge-addresses.ts';
 import { findSharedMacs } from './mac-map.ts';
 import { listBondOptions } from './profiles.ts';
-import type { NetworkState } from './read.ts';
+import { type NetworkState, readOnce } from './read.ts';
 import { isKnownType, type NetworkInterface } from './state.ts';
 import { type NetworkFinding, join } from './values.ts';
 
@@ -74,10 +74,7 @@ function warnOfBases(interfaces: readonly NetworkInterface[]): readonly NetworkF
     });
 }
 
-/**
- * Lists the families of static addresses; empty if any interface is dynamic, as DHCP and router
- * advertisements bring routes and name servers.
- */
+/** Families of static addresses; none with a dynamic interface, which brings routes and name servers. */
 function listStatic(interfaces: readonly NetworkInterface[]): readonly Family[] {
   const up = interfaces.filter(({ state }) => state === 'up');
   if (up.some((each) => FAMILIES.some((family) => isDynamic(each, family)))) return [];
@@ -97,6 +94,13 @@ const warnOfDefaultRoutes = ({ interfaces, routes }: NetworkState): readonly Net
       path: 'routes.config',
       problem: `there is no default route for IPv${family}`,
     }));
+
+/** True for a document whose addresses are all static, and that leads to no other network. */
+export function lacksDefaultRoute(value: unknown): boolean {
+  const state = readOnce(value);
+  const count = listStatic(state.interfaces).length;
+  return count > 0 && warnOfDefaultRoutes(state).length === count;
+}
 
 function warnOfServers({ interfaces, routes, servers }: NetworkState): readonly NetworkFinding[] {
   const path = 'dns-resolver.config.server';

@@ -79,10 +79,7 @@ function readBlock(block: string): Buffer {
   return Buffer.from(body.join(''), 'base64');
 }
 
-/**
- * Groups of packets, each beginning with a packet of this tag; packets before the first one are
- * left out.
- */
+/** Groups of packets, each beginning with a packet of this tag; packets before the first one are left out. */
 function splitAt(packets: readonly Packet[], tag: number): Packet[][] {
   const groups: Packet[][] = [];
   for (const packet of packets) {
@@ -111,9 +108,7 @@ function parseKey(body: Buffer): RawKey | undefined {
   return { packet, created, fingerprint, key: createPublicKey({ key: jwk, format: 'jwk' }) };
 }
 
-/**
- * RFC 4880 5.2.4: a key or a user ID in the form that is hashed, with its length in 2 or 4 bytes.
- */
+/** RFC 4880 5.2.4: a key or a user ID in the form that is hashed, with its length in 2 or 4 bytes. */
 function frame(mark: 0x99 | 0xb4, body: Buffer): Buffer {
   const head = Buffer.alloc(mark === 0x99 ? 3 : 5);
   head.writeUInt8(mark);
@@ -172,10 +167,7 @@ function readStatements(
   return { isRevoked, ...(last && { last }) };
 }
 
-/**
- * True for a revocation that cannot be checked, for example because it uses SHA-1. It counts all
- * the same: the key may be stolen.
- */
+/** A revocation that cannot be checked, as with SHA-1, counts all the same: the key may be stolen. */
 const isDoubtful = ({ type, unsupported }: Omit<SignaturePacket, 'issuer'>): boolean =>
   unsupported !== undefined &&
   (type === SIGNATURE.keyRevocation || type === SIGNATURE.certificationRevocation);

@@ -16,7 +16,6 @@ export type Packet = { readonly tag: number; readonly body: Buffer };
 
 /** A position in a run of bytes that never passes their end. */
 export type Cursor = {
-  /** @throws IntegrityError `openpgp.malformed` when fewer are left */
   readonly take: (length: number) => Buffer;
   /** A number of that many bytes, most significant first. */
   readonly number: (length: number) => number;
@@ -47,8 +46,6 @@ export const malformed = (message: string): IntegrityError =>
 /**
  * RFC 4880 4.2: packets in a row, in the old and the new format. Lengths that are not stated are
  * read in the two forms that signed messages use: up to the end, and in parts.
- *
- * @throws IntegrityError `openpgp.malformed`
  */
 export function parsePackets(bytes: Buffer, what: string): Packet[] {
   const cursor = openCursor(bytes, what);
@@ -70,10 +67,7 @@ function parsePacket(cursor: Cursor, what: string): Packet {
   return { tag, body: cursor.rest() };
 }
 
-/**
- * RFC 4880 4.2.2: a length of one, two or five bytes; or parts, of which the last has such a
- * length.
- */
+/** RFC 4880 4.2.2: a length of one, two or five bytes; or parts, of which the last has such a length. */
 function takeNewFormat(cursor: Cursor, tag: number): Buffer {
   const parts: Buffer[] = [];
   for (;;) {
@@ -95,11 +89,7 @@ function requireData(tag: number): void {
   throw malformed(`a packet with tag ${tag} does not state its length`);
 }
 
-/**
- * RFC 4880 3.2: a number after its length in bits, leading zeros not counted.
- *
- * @throws IntegrityError `openpgp.malformed`
- */
+/** RFC 4880 3.2: a number after its length in bits, leading zeros not counted. */
 export function takeInteger(cursor: Cursor): Buffer {
   const bits = cursor.number(2);
   const bytes = cursor.take(Math.ceil(bits / 8));

@@ -48,7 +48,6 @@ const HASHES = { 8: 'sha256', 9: 'sha384', 10: 'sha512' } as const;
 
 const isHash = (id: number): id is keyof typeof HASHES => id in HASHES;
 
-/** @throws IntegrityError `openpgp.malformed` */
 export function parseSignature(body: Buffer): SignaturePacket {
   const cursor = openCursor(body, 'a signature packet');
   const version = cursor.number(1);
@@ -81,10 +80,7 @@ function parseVersion3(cursor: Cursor): SignaturePacket {
   };
 }
 
-/**
- * RFC 4880 5.2.3 and 5.2.4: everything up to the end of the hashed subpackets is hashed after the
- * content, and then its length.
- */
+/** RFC 4880 5.2.3, 5.2.4: after the content, all up to the end of the hashed subpackets, and its length. */
 function parseVersion4(cursor: Cursor, body: Buffer): SignaturePacket {
   const type = cursor.number(1);
   const algorithms = cursor.take(2);
@@ -179,10 +175,7 @@ function explainSubpacket(kind: number, isCritical: boolean, body: Buffer): Subp
   }
 }
 
-/**
- * RFC 9580 5.2.3.35: the fingerprint of a key of version 4 has 20 bytes; the last 8 are the key's
- * id.
- */
+/** RFC 9580 5.2.3.35: the fingerprint of a key of version 4 has 20 bytes; the last 8 are the key's id. */
 const explainFingerprint = (body: Buffer): Subpackets =>
   body[0] === 4 && body.length === 21
     ? {

@@ -6,7 +6,7 @@ import { nameAside } from '../base/disk/aside.ts';
 import { explainDiskFailure } from '../base/disk/disk-errors.ts';
 import { type FileInput, findCached, cacheFile } from '../base/disk/file-digests.ts';
 import { digestFile } from '../base/disk/files.ts';
-import { restate } from '../base/download/fill-file.ts';
+import { restate } from '../base/download/source-answers.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
 import { DOCUMENT_TIME } from '../base/http/body.ts';
 import { withoutUndefined, maxOf } from '../base/lists.ts';
@@ -28,10 +28,10 @@ import {
 } from '../registry/index.ts';
 import { platformOf, type RpmArchitecture } from './release/bundle.ts';
 
-/** The methods of a registry client that we use. */
+/** The methods that we use. */
 type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
 
-/** The methods that we use of the cache addressed by digest. */
+/** The methods that we use. */
 type ImageCache = Pick<BlobCache, 'read' | 'ensure' | 'put'>;
 
 export type ImageTools = {
@@ -52,8 +52,7 @@ export type OpenImage = {
 };
 
 /**
- * A manifest or index. A manifest that is named by digest never changes, so it comes from the cache
- * after the first fetch; a tag is always requested.
+ * A manifest that is named by digest comes from the cache after the first fetch; a tag is always requested.
  *
  * @throws the errors of the client, with the name of the image
  */
@@ -71,10 +70,7 @@ export async function readManifest(
   }
 }
 
-/**
- * A manifest or index, like {@link readManifest}; errors are those of the client, which images of
- * one registry may share.
- */
+/** {@link readManifest} with the errors of the client, which images of one registry may share. */
 export async function askForManifest(
   tools: ImageTools,
   reference: Reference,
@@ -87,12 +83,7 @@ export async function askForManifest(
   return fetched;
 }
 
-/**
- * The image that a node of this platform would run.
- *
- * @throws ConfigError `image.no-platform` if an index has no image for it, and the errors of
- * fetching.
- */
+/** @throws ConfigError `image.no-platform` if an index has no image for it, and the errors of fetching. */
 export async function openImage(
   tools: ImageTools,
   reference: Reference,
@@ -119,11 +110,7 @@ function selectChild(
   throw noPlatform(reference, platform, formatPlatforms(children));
 }
 
-/**
- * A small blob, read whole, such as a config.
- *
- * @throws IntegrityError `blob.too-large` above the size of a manifest, and the errors of fetching
- */
+/** @throws IntegrityError `blob.too-large` above the size of a manifest, and the errors of fetching */
 export async function fetchBlob(
   tools: ImageTools,
   reference: Reference,
@@ -139,9 +126,7 @@ export async function fetchBlob(
   return readFile(await ensureBlob(tools, reference, { blob, bodyTime: DOCUMENT_TIME }));
 }
 
-/**
- * The layers bottom to top; each is fetched into the cache when it is opened for the first time.
- */
+/** Bottom to top; each is fetched into the cache when it is opened for the first time. */
 export function openLayers(
   tools: ImageTools,
   reference: Reference,
@@ -190,11 +175,7 @@ async function readCached(
   return bytes && parseStored(bytes, digest);
 }
 
-/**
- * A manifest of a plan, which was fetched when the plan was made.
- *
- * @throws IntegrityError `cache.missing`
- */
+/** @throws IntegrityError `cache.missing` */
 export async function readPlanned(
   cache: Pick<BlobCache, 'read'>,
   { digest }: Descriptor,
@@ -213,9 +194,7 @@ export async function readPlanned(
 export type ComponentFile = {
   readonly reference: Reference;
   readonly arch: RpmArchitecture;
-  /** Path inside the image. */
   readonly path: string;
-  /** Directory in which extracted files are kept. */
   readonly directory: string;
   /** Suffix of the file: `.iso`, or empty. */
   readonly suffix: string;
@@ -226,9 +205,8 @@ export type ComponentFile = {
 };
 
 /**
- * One file of an image, stored under the digest of its layers: the next request costs a check of its
- * size and time. A file that was modified since then is digested again, and
- * extracted again if it has changed.
+ * One file of an image, stored under the digest of its layers: the next request costs a check of its size and
+ * time. A file that was modified since is digested again.
  */
 export async function extractComponentFile(
   wanted: ComponentFile,

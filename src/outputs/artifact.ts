@@ -32,8 +32,7 @@ export type ArtifactOutputTools = Pick<MediaReader, 'describe'> & {
 };
 
 /**
- * Creates the output for an artifact in a registry. The registry is asked for every layer, so no
- * other state is kept: the artifact is claimed by its tag, and is finished with its manifest.
+ * The registry is asked for every layer, so no other state is kept: the tag claims, the manifest finishes.
  */
 export function createArtifactOutput(output: string, tools: ArtifactOutputTools): Output {
   const { registry: client, describe, signal } = tools;
@@ -111,8 +110,8 @@ const LANES = 8;
 export const MOST_LAYERS = 4096;
 
 /**
- * Brings every missing layer into the repository, then the manifests, then the tag: a
- * half-finished artifact has no name. Interrupted, the same call sends the rest.
+ * Brings layers, then manifests, then the tag: a half-finished artifact has no name. Called again, it sends
+ * the rest.
  *
  * @throws RegistryError `artifact.manifest-limit` and those of the registry; the errors of `open`
  */
@@ -217,9 +216,7 @@ async function putManifests(
   }
 }
 
-/**
- * Layers of one manifest. With fewer layers, a registry has no reason to refuse it for its size.
- */
+/** With fewer layers, a registry has no reason to refuse a manifest for its size. */
 const FEWEST_LAYERS = 16;
 
 /** Sends the tag last. */
@@ -243,14 +240,13 @@ async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield await Promise.resolve(bytes);
 }
 
-/** An artifact, and the digest of the manifest or index that names all of it. */
 export type FoundArtifact = { readonly artifact: IsoArtifact; readonly manifest: Digest };
 
 /** Limit on the bytes of all manifests: 200,000 layers take 50 MB. */
 const LARGEST = 64 * 2 ** 20;
 
 /**
- * Fetches the artifact that a reference names, with the manifests of its index.
+ * Fetches the manifests of an index too.
  *
  * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`; RegistryError
  */

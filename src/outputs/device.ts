@@ -8,10 +8,7 @@ import {
 import { DiskError, UsageError } from '../base/errors.ts';
 import { formatSize } from '../base/text/words.ts';
 
-/**
- * The path that replaces an output that is a device: the names of its journal, lock and report
- * begin with it.
- */
+/** Replaces an output that is a device: the names of its journal, lock and report begin with it. */
 export const standInFor = (device: BlockDevice, workDir: string): string =>
   join(workDir, 'devices', `${device.name}-${nameSerial(device)}`);
 
@@ -28,13 +25,7 @@ const OF_SYSTEM: ReadonlySet<string> = new Set([
   '/sysroot',
 ]);
 
-/**
- * Decides whether a device may be overwritten. A device that is in use, or that is read, cannot be
- * forced.
- *
- * @throws DiskError `device.system`, `device.mounted`, `device.swap`, `device.held`,
- * `device.read-only`; UsageError `device.partition`, `device.is-input`, `device.force`
- */
+/** `force` overwrites a device, unless it is in use or is one that the build reads. */
 export async function claimDevice(
   device: BlockDevice,
   { inputs, force }: { readonly inputs: readonly string[]; readonly force: boolean },
@@ -96,6 +87,5 @@ function refuseUses(what: string, uses: readonly DeviceUse[]): void {
   });
 }
 
-/** Describes a device so that a person can tell it from others. */
 const describeDevice = ({ path, serial, size }: BlockDevice): string =>
   `${path} (${serial === '' ? 'no serial number' : serial}, ${formatSize(size)})`;

@@ -35,7 +35,7 @@ export type FileOutputTools = Pick<MediaReader, 'recognize'> & {
   readonly warn: (message: string) => void;
 };
 
-/** Creates the output for a file or a device; the names of a device's files begin with `output`. */
+/** The names of a device's files begin with `output`. */
 export function createFileOutput(place: IsoPlace, tools: FileOutputTools): Output {
   const { output, device } = place;
   const { recognize, records, digests } = tools;
@@ -89,11 +89,7 @@ async function pourInto(
 
 const CLONED = 'most of it was cloned and not read; --checksum reads it';
 
-/**
- * Checks that an ISO whose bytes were taken by their record is still the same file.
- *
- * @throws IntegrityError `seed.changed`
- */
+/** Checks that an ISO whose bytes were taken by their record is still the same file. */
 async function requireSame({
   path,
   stamp,
@@ -108,10 +104,7 @@ async function requireSame({
 }
 
 export type PublishedIso = {
-  /**
-   * True if the ISO is on a block device, which gets no name and has no file next to it except a
-   * report.
-   */
+  /** True if the ISO is on a block device, which has only a report next to it. */
   readonly isDevice?: boolean;
   /** Digest of the whole ISO; absent: no checksum is written next to it. */
   readonly digest?: Digest;
@@ -120,9 +113,8 @@ export type PublishedIso = {
 };
 
 /**
- * Gives a poured ISO its name, with a checksum as `sha256sum -c` reads it and the report next to
- * it. Both are written before the ISO has its name, and get their names right after it: they never
- * describe an ISO that does not exist. The output is locked meanwhile.
+ * Gives a poured ISO its name, with checksum (for `sha256sum -c`) and report. Both are written before and
+ * named right after it: they never describe an ISO that does not exist. The output is locked meanwhile.
  */
 export async function publishIso(
   output: string,
@@ -156,7 +148,6 @@ const prepareBeside = (path: string, text: string): Promise<PreparedFile> =>
     throw explainWriteError(error, path);
   });
 
-/** Writes the checksum next to an ISO that already has its name. */
 export async function publishChecksum(path: string, digest: Digest): Promise<void> {
   const { checksum } = namesBeside(path);
   await sweepAside(checksum); // of a run that was killed
@@ -167,9 +158,8 @@ const formatChecksum = (path: string, digest: Digest): string =>
   `${hexOf(digest)}  ${basename(path)}\n`;
 
 /**
- * The ISOs that this work directory finished, each with the state of its inode at that time. As
- * long as the inode is unchanged, every byte of the ISO is assumed to match its layout, without
- * reading it.
+ * The ISOs that this work directory finished, each with the state of its inode then. While that is unchanged,
+ * every byte is assumed to match the layout, without reading it.
  */
 export type IsoRecords = {
   /** The digest of its layout; undefined if it is not known, or its inode has changed. */
@@ -203,10 +193,7 @@ const ISO_RECORD = record({ layout: DIGEST, stamp: FREE }, LEFT_OUT);
 /** An ISO that an earlier build finished; its digest if that build computed it. */
 export type KnownIso = { readonly layout: Digest; readonly digest?: Digest };
 
-/**
- * The contents of the report next to an ISO, if it describes the file that an earlier build gave
- * this name.
- */
+/** The report next to an ISO, if it describes the file that an earlier build gave this name. */
 export async function recallFinished(
   output: string,
   records: IsoRecords,

@@ -49,7 +49,6 @@ type Target = ObjectOutputTools & {
   readonly open: OpenStored;
 };
 
-/** Creates the output for an object in an object store. */
 export function createObjectOutput({ output, force }: IsoPlace, tools: ObjectOutputTools): Output {
   const { s3, workDir, signal } = tools;
   const target: Target = {
@@ -73,12 +72,7 @@ export function createObjectOutput({ output, force }: IsoPlace, tools: ObjectOut
 
 const isOurs = ({ metadata }: FoundObject): boolean => metadata[OBJECT_KEYS.layout] !== undefined;
 
-/**
- * Decides, before anything is fetched, whether an object and the two next to it may be written:
- * they do not exist, or a build of ours sent them, or it is forced.
- *
- * @throws UsageError `output.exists`; the errors of `StoredObject.look`
- */
+/** An object and the two next to it may be written if they do not exist, are ours, or `force` is given. */
 async function claimObject({ address, open }: Target, force: boolean): Promise<void> {
   await open(address).listUploads(); // only this request reports that the bucket does not exist
   for (const one of [address, ...Object.values(objectsBeside(address))]) {
@@ -92,7 +86,7 @@ async function claimObject({ address, open }: Target, force: boolean): Promise<v
   }
 }
 
-/** Finds the object, if it already has this layout and is as a build of ours left it. */
+/** Undefined unless the object has this layout and is as a build of ours left it. */
 async function findFinished(
   { address, record, open }: Target,
   { layout, size }: WantedIso,
@@ -169,10 +163,7 @@ async function openEarlier(
   return undefined;
 }
 
-/**
- * Writes checksum and report next to a finished object, marked with its ETag, by which a later
- * build recognizes it.
- */
+/** Marks both with the object's ETag, by which a later build recognizes it. */
 async function sealObject(
   { address, record, open }: Target,
   { layout, digest, report, ...known }: SealedIso & { readonly etag?: string },

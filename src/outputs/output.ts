@@ -19,14 +19,12 @@ import {
 } from './place.ts';
 
 /*
- * The door to all outputs. A name of the command line becomes the place of an ISO, and a place
- * becomes an `Output`: a file, a block device, an object in an object store, an artifact in a
- * registry.
+ * The door to all outputs. A name of the command line becomes the place of an ISO, and a place becomes an
+ * `Output`: a file, a block device, an object in an object store, an artifact in a registry.
  */
 
 /**
- * Parses the name of an output. The records about a device are in the work directory, under a path
- * that `output` names.
+ * The records about a device are in the work directory, under a path that `output` names.
  *
  * @param workDir as the user names it; default: `.sealift` next to a file, else in `cwd`
  * @throws UsageError `usage.no-stream`, `usage.empty-path`, `usage.artifact`, `output.not-a-file`,
@@ -48,11 +46,7 @@ function parseName(text: string, cwd: string): string {
   const kind = outputKindOf({ output: text });
   if (kind === 'artifact') return `oci://${formatReference(parseTaggedAddress(text))}`;
   if (kind === 'object') return formatS3Address(parseS3Address(text));
-  if (text === '-') {
-    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
-      hint: 'name a file with --output; it is written out of order and resumable',
-    });
-  }
+  refuseStream(text);
   if (text === '') {
     throw new UsageError('usage.empty-path', '--output is empty', { hint: 'name a file' });
   }
@@ -61,6 +55,14 @@ function parseName(text: string, cwd: string): string {
     expected: 'the name of a file',
     found: text,
     hint: `name a file in it, such as ${join(text, 'medium.iso')}`,
+  });
+}
+
+/** @throws UsageError `usage.no-stream` */
+export function refuseStream(text: string): void {
+  if (text !== '-') return;
+  throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
+    hint: 'name a file with --output, ./- for one of that name; it is written out of order and resumable',
   });
 }
 
@@ -75,8 +77,8 @@ export function openOutput(place: IsoPlace, tools: OutputTools): Output {
 }
 
 /**
- * Refuses a place on this machine that must not be written. Claims it before the work directory
- * and the network are open, which `Output.claim` of other places needs.
+ * Claims a place on this machine before the work directory and the network are open, which `Output.claim` of
+ * other places needs.
  *
  * @throws the errors of `claimFile` and `claimDevice`
  */
@@ -89,8 +91,7 @@ export async function claimHere(
 }
 
 /**
- * Refuses a place on this machine that no build could write to, even with `force`. For commands
- * that only report what a build would do.
+ * Refuses a place that `claimHere` refuses even with `force`, for commands that build nothing.
  *
  * @throws the errors of `checkFile` and `claimDevice`
  */

@@ -10,13 +10,21 @@ import type { Layout } from '../iso/index.ts';
 import type { EarlierIso, ExtentOpener } from '../pour/index.ts';
 import { parseReference, type Reference } from '../registry/index.ts';
 import { decodeJson, ifFaultless } from '../shape/decode.ts';
-import { DIGEST, INTEGER, LEFT_OUT, oneOf, optional, record, type TypeOf } from '../shape/shape.ts';
+import {
+  DIGEST,
+  INTEGER,
+  LEFT_OUT,
+  optional,
+  record,
+  refine,
+  TEXT,
+  type TypeOf,
+} from '../shape/shape.ts';
 
 /*
- * The words that all outputs share: the place of an ISO that will be written, and the calls that
- * bring it there. A layout comes in with what opens its extents; a named ISO with its checksum and
- * report leaves. This room must not know what is on a medium: what recognizes one and reads its
- * index is an argument.
+ * The words that all outputs share: the place of an ISO that will be written, and the calls that bring it
+ * there. A layout comes in with what opens its extents; a named ISO with its checksum and report leaves. This
+ * room must not know what is on a medium: its reader is an argument.
  */
 
 /** Files of this machine that a build may reuse. Absolute paths. */
@@ -33,29 +41,28 @@ export type IsoReuse = {
   readonly trustsRecords: boolean;
 };
 
-/** The place of an ISO that will be written, and whether an existing file may be replaced. */
+/** The place of an ISO that will be written. */
 export type IsoPlace = {
   /** Absolute path of the ISO, or the address of an object or an artifact. */
   readonly output: string;
   readonly workDir: string;
   /** Every file and directory that the build reads; absolute paths. */
   readonly inputs: readonly string[];
-  /** True if a foreign file is replaced. */
   readonly force: boolean;
   /** True if the digest of the whole ISO is computed even if an earlier ISO is cloned. */
   readonly checksum?: boolean;
   /** Absent: nothing is reused. */
   readonly reuses?: IsoReuse;
-  /**
-   * The block device that takes the bytes; `output` then names the records about it in the work
-   * directory.
-   */
+  /** The device that takes the bytes; `output` then names its records in the work directory. */
   readonly device?: BlockDevice;
 };
 
 const REPORT = record(
   {
-    product: oneOf('live-iso', 'installation-iso', 'upgrade-iso'),
+    /** The products are in a room above this one. */
+    product: refine(TEXT, (name) =>
+      /-(?:iso|image)$/.test(name) ? undefined : 'is not a product',
+    ),
     isoSize: optional(INTEGER),
     layout: optional(DIGEST),
     digest: optional(DIGEST),
@@ -66,11 +73,10 @@ const REPORT = record(
 /** The report next to an ISO, as far as it describes the file. */
 export type WrittenReport = TypeOf<typeof REPORT>;
 
-/** The report in a file; undefined for any other file. */
+/** Undefined for any other file. */
 export const parseReport = (text: Uint8Array | string): WrittenReport | undefined =>
   ifFaultless(decodeJson(REPORT, text));
 
-/** The place, taken from a larger request. */
 export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): IsoPlace => ({
   output,
   workDir,
@@ -87,7 +93,7 @@ export function outputKindOf({ output, device }: Pick<IsoPlace, 'output' | 'devi
   return output.startsWith('s3://') ? 'object' : 'file';
 }
 
-/** True if an output is on this machine: a file or a device. */
+/** True for a file or a device. */
 export const isHere = (place: Pick<IsoPlace, 'output' | 'device'>): boolean =>
   ['file', 'device'].includes(outputKindOf(place));
 
@@ -121,13 +127,11 @@ export const namesBeside = (output: string): SealNames & { readonly aside: SealN
 
 /** The place of a written ISO, for its report. */
 export type DescribedOutput = {
-  /** Path of the ISO, or the block device that it was written to. */
   readonly output: string;
   readonly device?: {
     readonly serial: string;
     /** Bytes. */
     readonly size: number;
-    /** Path of the report, which is next to the ISO. */
     readonly report: string;
   };
 };
@@ -147,8 +151,7 @@ export type Output = {
   /** Brings every extent to its place, verified; continues what was interrupted. */
   readonly put: (work: PutWork) => Promise<PutReport>;
   /**
-   * Gives the ISO its name, checksum and report; last of all. If the build is killed before that,
-   * the next one finds all bytes in place.
+   * Gives the ISO its name, checksum and report; last of all. A build killed before finds all bytes in place.
    */
   readonly seal: (made: SealedIso) => Promise<void>;
 };

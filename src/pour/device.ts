@@ -12,15 +12,10 @@ import { BUFFER_SIZE, createOutputFile, DIRECT_ALIGNMENT, type OutputFile } from
 /** A device as it was found. */
 export type PouredDevice = Pick<BlockDevice, 'path' | 'serial' | 'sequence' | 'size'>;
 
-/** A block device that is poured into. */
 export type DeviceOutput = OutputFile & {
   /** Offset in the memory that direct I/O accepts; undefined if it accepts none. */
   readonly alignment: number | undefined;
-  /**
-   * Reads back everything that was written to the device, and then writes the held bytes.
-   *
-   * @throws IntegrityError `device.differs`, and the device does not boot
-   */
+  /** Reads back everything that was written to the device, and then writes the held bytes. */
   readonly finish: (expected: Expected) => Promise<void>;
 };
 
@@ -36,9 +31,6 @@ type Expected = {
  * Opens a device for a pour. The bytes that firmware reads first, the System Area and the volume descriptors,
  * are zeros until everything else is written: a device that is unplugged halfway boots neither the new system
  * nor the old one. Bytes after the ISO stay as they are.
- *
- * @throws DiskError `device.in-use` if the kernel has it in use, `device.changed` if another device now has its
- * name
  */
 export async function openDeviceOutput(
   device: PouredDevice,
@@ -71,10 +63,7 @@ export async function openDeviceOutput(
   }
 }
 
-/**
- * Opens the device, perhaps hours after it was found: its name may now belong to another disk, even of the same
- * size.
- */
+/** The device was perhaps found hours ago: its name may now belong to another disk, even of the same size. */
 async function openDevice(device: PouredDevice): Promise<FileHandle> {
   const { path } = device;
   const file = await explaining(path, () => openInPlace(path));

@@ -94,11 +94,7 @@ export class Frontier {
     });
   }
 
-  /**
-   * A free buffer for the bytes at `position` of this span, at once or as soon as there is one.
-   *
-   * @throws the signal's reason
-   */
+  /** A free buffer for the bytes at `position` of this span, at once or as soon as there is one. */
   acquire(span: number, position: number): Promise<Slice> {
     return new Promise((resolve, reject) => {
       if (this.#options.signal.aborted) {
@@ -114,7 +110,6 @@ export class Frontier {
     });
   }
 
-  /** Takes a buffer back. */
   release({ start }: Slice): void {
     // A slice may have been shortened; its start identifies its buffer.
     this.#options.buffers.push({ start, size: BUFFER_SIZE });

@@ -17,10 +17,7 @@ export type HashStream = {
   close: () => void;
 };
 
-/**
- * Threads that hash, each started by its first stream. SHA-256 is synchronous in Node, and the main thread has
- * sockets to read.
- */
+/** Threads, each started by its first stream: SHA-256 in Node is synchronous, and would hold up sockets. */
 export type Hasher = {
   open: () => HashStream;
   /** A stream with its own thread, for the digest of the whole ISO. */

@@ -35,11 +35,7 @@ export type Journal = {
   notePrefix: (extent: number, size: number, digest: Digest) => void;
   /** Call only after the data was synced. */
   noteDone: (extents: readonly number[]) => Promise<void>;
-  /**
-   * Requires that no other run has begun to write the output.
-   *
-   * @throws DiskError `output.lost`
-   */
+  /** Requires that no other run has begun to write the output. */
   requireOwn: () => Promise<void>;
   close: () => Promise<void>;
 };
@@ -94,11 +90,7 @@ export async function readJournal(
   return achieved;
 }
 
-/**
- * Rewrites the journal (aside, then renamed) with what is known, and keeps it open to append.
- *
- * @throws DiskError `output.full`, `output.unwritable`, `output.broken`, as do its members
- */
+/** Rewrites the journal (aside, then renamed) with what is known, and keeps it open to append. */
 export async function startJournal(
   path: string,
   layout: Digest,

@@ -5,6 +5,7 @@ import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { untilAborted } from '../base/wait.ts';
 import type { Extent } from '../iso/index.ts';
+import { BUFFER_SIZE } from './output-file.ts';
 import { createPace, type Pace } from './pace.ts';
 import {
   beginPour,
@@ -14,7 +15,7 @@ import {
   type PourState,
   type Task,
 } from './schedule.ts';
-import { SpanWriter } from './span-writer.ts';
+import { HOLE_SIZE, SpanWriter } from './span-writer.ts';
 import type { LaneTools, Reused, PourSpan } from './spans.ts';
 import type { Journal } from './journal.ts';
 
@@ -25,12 +26,10 @@ export type PourWork = {
   readonly journal: Journal;
   /** Spans that are in the output according to a record of an earlier build: they are skipped. */
   readonly recorded?: ReadonlySet<number>;
-  /** Most lanes that pour at a time. */
   readonly lanes: number;
   readonly pace?: Pace;
 };
 
-/** Tools shared by all lanes. */
 export type PourTools = Omit<LaneTools, 'waiting'>;
 
 /**
@@ -38,7 +37,6 @@ export type PourTools = Omit<LaneTools, 'waiting'>;
  * failure, or the signal of the tools, stops the lanes; the loop ends when they have.
  *
  * @param stop aborts the signal of the tools
- * @throws the first failure, or the signal's reason
  */
 export async function runPour(work: PourWork, tools: PourTools, stop: AbortController) {
   const { pace = createPace(work.lanes) } = work;
@@ -142,7 +140,6 @@ function pourTask(task: Task, pour: PourTools): Promise<void> {
   return isStanding(task) ? tools.frontier.whileCatchingUp(work) : work();
 }
 
-/** Writes rendered bytes and padding. */
 async function pourRendered(
   span: Extract<PourSpan, { kind: 'rendered' }>,
   index: number,
@@ -150,17 +147,27 @@ async function pourRendered(
 ): Promise<void> {
   const writer = new SpanWriter({ index, span, tools });
   for (const { source, size } of span.extents) {
-    await writer.add(source.kind === 'bytes' ? source.bytes : new Uint8Array(size));
+    if (source.kind === 'bytes') await writer.add(source.bytes);
+    else if (size < HOLE_SIZE) await writer.add(new Uint8Array(size));
+    else await addZeros(size, writer);
   }
   await writer.end();
   tools.frontier.verify(index);
 }
 
+/** Padding of a disk image may be larger than memory. */
+async function addZeros(size: number, writer: SpanWriter): Promise<void> {
+  const zeros = new Uint8Array(Math.min(size, BUFFER_SIZE));
+  await writer.cut();
+  for (let done = 0; done < size; done += zeros.length) {
+    await writer.add(zeros.subarray(0, Math.min(zeros.length, size - done)));
+  }
+  await writer.cut();
+}
+
 /**
  * Writes one blob or base extent to the output, verified: bytes of an earlier run are hashed and
  * compared, the rest comes from the sources (`bringVerified`).
- *
- * @throws IntegrityError `extent.wrong-digest`; any error of the opener; the signal's reason
  */
 async function pourStored(
   { span, index, reused }: Omit<Bringing, 'attempt'>,
@@ -181,10 +188,7 @@ type Bringing = {
   readonly attempt: Attempt;
 };
 
-/**
- * Makes one attempt. Wrong bytes are taken back; after any other error the pour ends, and the bytes so far
- * stay.
- */
+/** Wrong bytes are taken back; after any other error the pour ends, and the bytes so far stay. */
 async function bring(bringing: Bringing, tools: LaneTools): Promise<Wrong | undefined> {
   const { span, index } = bringing;
   const { signal, frontier } = tools;

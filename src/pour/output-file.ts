@@ -15,6 +15,8 @@ export type OutputFile = {
   /** `cached` keeps the pages: for bytes that will be read back soon. */
   write: (slice: Slice, position: number, cached: boolean) => Promise<void>;
   read: (slice: Slice, position: number) => Promise<void>;
+  /** True if the range is zeros already; absent if that cannot be known, as on a device. */
+  isHole?: (position: number, size: number) => Promise<boolean>;
   /** fdatasync(2). */
   sync: () => Promise<void>;
   /** The same open file again, to read. */
@@ -29,15 +31,12 @@ type OpenOutputOptions = {
   readonly keep: boolean;
   /** Permission bits. */
   readonly mode: number;
-  /** True if direct I/O may be used. */
   readonly direct: boolean;
 };
 
 /**
  * Opens or creates the partial output and gives it its final size (a hole until it is written).
  * Large aligned writes bypass the page cache, which takes a tenth of the CPU.
- *
- * @throws DiskError `output.unwritable`, `output.full`, `output.too-large`, `output.broken`
  */
 export async function openOutputFile(
   path: string,
@@ -50,11 +49,29 @@ export async function openOutputFile(
     const direct = options.direct
       ? await reopen(buffered, constants.O_RDWR | constants.O_DIRECT)
       : undefined;
-    return createOutputFile({ path, buffered, direct, bytes: new Uint8Array(options.memory) });
+    const file = createOutputFile({
+      path,
+      buffered,
+      direct,
+      bytes: new Uint8Array(options.memory),
+    });
+    return { ...file, isHole: (...range) => isHole({ path, buffered, ...options }, range) };
   } catch (error) {
     await buffered.close();
     throw explainOutputError(error, path);
   }
+}
+
+/** A new output is one hole; bytes of an earlier run, or of a cloned ISO, are read. */
+async function isHole(
+  { path, buffered, keep }: Pick<Handles, 'path' | 'buffered'> & Pick<OpenOutputOptions, 'keep'>,
+  [position, size]: readonly [position: number, size: number],
+): Promise<boolean> {
+  if (!keep) return true;
+  const { buffer, bytesRead } = await explaining(path, () =>
+    buffered.read(Buffer.alloc(size), 0, size, position),
+  );
+  return bytesRead === size && buffer.equals(Buffer.alloc(size));
 }
 
 type Handles = {

@@ -164,7 +164,6 @@ type Pour = PourOptions & Start & { readonly spans: readonly PourSpan[] };
 const sizeOfSpans = (spans: readonly PourSpan[], indices: ReadonlySet<number>): number =>
   spans.reduce((sum, { size }, index) => (indices.has(index) ? sum + size : sum), 0);
 
-/** Opens the partial output next to the output, or the device. */
 async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer) {
   const { layout, device, journal, mode = 0o644 } = pour;
   if (device) {

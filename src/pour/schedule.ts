@@ -15,7 +15,6 @@ export type PourState = {
   readonly missing: Task[];
   /** Spans that an earlier run left whole: they are checked. */
   readonly standing: Task[];
-  /** Spans that lanes are pouring. */
   readonly running: Set<Task>;
   /** Verified spans that are not yet `done` in the journal. */
   readonly verified: number[];
@@ -29,7 +28,6 @@ export type PourState = {
   failure: { readonly reason: unknown } | undefined;
 };
 
-/** The next action of a pour. */
 export type PourStep =
   | { readonly kind: 'pour'; readonly task: Task }
   /** Sync the output and note the verified spans as done: one sync for many. */

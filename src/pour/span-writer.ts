@@ -4,7 +4,7 @@ import { openListed, openToRead } from '../base/disk/open-file.ts';
 import type { Source } from '../base/download/sources.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { HashStream, Slice } from './hasher.ts';
-import { DIRECT_ALIGNMENT } from './output-file.ts';
+import { BUFFER_SIZE, DIRECT_ALIGNMENT } from './output-file.ts';
 import type { ExtentChunk, LaneTools, OpenExtent, Reused, PourSpan } from './spans.ts';
 
 type SpanWriterOptions = {
@@ -139,6 +139,11 @@ export class SpanWriter {
     waiting.since = undefined;
   }
 
+  /** Ends the buffer here: padding in the next one may stay a hole. */
+  async cut(): Promise<void> {
+    await this.#flush();
+  }
+
   async end(): Promise<void> {
     await this.#flush();
     await this.#settle();
@@ -209,11 +214,11 @@ export class SpanWriter {
     this.position += slice.size;
     const cached = frontier.isSpilling() && !frontier.isAwaited(this.#index, position);
     const work = Promise.all([
-      this.#tools.output.write(slice, position, cached),
+      this.#write(slice, position, cached),
       this.#hash?.update(slice, true),
       this.#last,
-    ]).then(([, digest]) => {
-      this.#tools.counters.written += slice.size;
+    ]).then(([written, digest]) => {
+      this.#tools.counters.written += written;
       if (digest) this.#tools.notePrefix(this.#index, at + slice.size, digest);
       this.#tools.onBytes(slice.size);
       frontier.offer(slice, position);
@@ -222,6 +227,18 @@ export class SpanWriter {
     this.#last = work;
     this.#underWay.push(work);
     if (this.#underWay.length > MAX_UNDER_WAY) await this.#underWay.shift();
+  }
+
+  /** Returns the bytes that were written: padding stays a hole where the output has one. */
+  async #write(slice: Slice, position: number, cached: boolean): Promise<number> {
+    const { output, memory } = this.#tools;
+    const isPadding =
+      this.#span.kind === 'rendered' &&
+      slice.size >= HOLE_SIZE &&
+      memory.subarray(slice.start, slice.start + slice.size).equals(ZEROS.subarray(0, slice.size));
+    if (isPadding && (await output.isHole?.(position, slice.size)) === true) return 0;
+    await output.write(slice, position, cached);
+    return slice.size;
   }
 
   async #settle(): Promise<void> {
@@ -246,6 +263,11 @@ export class SpanWriter {
     this.#filled = 0;
   }
 }
+
+/** Bytes of padding that are worth a hole: smaller ones would only scatter the file. */
+export const HOLE_SIZE = 64 * 1024;
+
+const ZEROS = Buffer.alloc(BUFFER_SIZE);
 
 export function tooLong(span: Pick<PourSpan, 'offset' | 'size'>, { name }: Source): IntegrityError {
   return new IntegrityError(

@@ -15,7 +15,6 @@ export type PourSpan = Span &
     | { readonly kind: 'rendered'; readonly extents: readonly Extent[] }
   );
 
-/** Bytes of an extent as they arrive. */
 export type ExtentChunk = {
   /** Bytes from the extent's start. An offset of 0 in the middle means that the source starts over. */
   readonly offset: number;
@@ -73,11 +72,7 @@ export type Waiting = { since: number | undefined };
 /** Prefix of a span that an earlier run left in the output. */
 export type Reused = { readonly size: number; readonly digest: Digest };
 
-/**
- * Cuts a layout into spans: each blob and base extent alone, neighbouring rendered ones together.
- *
- * @throws IntegrityError `layout.malformed` if extents do not cover the ISO, or lack a digest
- */
+/** Cuts a layout into spans: each blob and base extent alone, neighbouring rendered ones together. */
 export function planSpans(layout: Layout): readonly PourSpan[] {
   const spans: PourSpan[] = [];
   let rendered: Extent[] = [];

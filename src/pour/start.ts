@@ -25,16 +25,11 @@ export type EarlierIso = {
 export type StartOptions = {
   readonly layout: Layout;
   readonly earlier?: EarlierIso;
-  /** A block device that takes the bytes in place of the partial output. */
   readonly device?: unknown;
-  /** True to compute the digest of the whole even if that needs extra reads. */
   readonly checksum?: boolean;
   readonly warn?: (message: string) => void;
   readonly signal: AbortSignal;
-  /**
-   * Milliseconds without a sign of life after which another writer of the partial output counts as
-   * ended.
-   */
+  /** Milliseconds without a sign of life after which another writer of the partial output counts as ended. */
   readonly silence?: number;
 };
 
@@ -106,7 +101,7 @@ async function readAchieved(
   return new Map();
 }
 
-/** Removes a file whose name others can guess. @throws errors of `openOwnFile` */
+/** Removes a file whose name others can guess. */
 async function removeOwn(path: string): Promise<void> {
   const file = await openOwnFile(path, { create: false });
   await file.close();

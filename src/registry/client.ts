@@ -1,4 +1,9 @@
-import { isNotFound, isOutOfReach, joinAnswers } from '../base/download/fill-file.ts';
+import {
+  describeHostFailure,
+  isNotFound,
+  isOutOfReach,
+  joinAnswers,
+} from '../base/download/source-answers.ts';
 import type { SourceAnswer } from '../base/download/sources.ts';
 import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http } from '../base/http/http.ts';
@@ -153,7 +158,7 @@ function createParts(
     connections: createConnections(transport, now),
     auth: createRegistryAuth(
       options.credentials,
-      createTokens({ transport, kindOf: options.http.kindOf, now }),
+      createTokens({ transport, http: options.http, now }),
     ),
     statistics,
     retries: options.http.retries,
@@ -191,36 +196,17 @@ function rememberUnreachable(requester: Requester): Requester {
     } catch (error) {
       ask.signal.throwIfAborted();
       if (!(error instanceof SealiftError)) throw error;
-      if (!isHostFailure(error)) addAnswer();
+      if (describeHostFailure(error) === undefined) addAnswer();
       else if (countOf() === before) failures.set(host, error);
       throw error;
     }
   };
 }
 
-/** Failures of a whole host, each with its wording in the error about the next request. */
-const HOST_FAILURES: ReadonlyMap<string, string> = new Map([
-  ['registry.unreachable', 'is unreachable'],
-  ['registry.unknown-host', 'is not known to DNS'],
-  ['registry.certificate', 'is not trusted'],
-  ['registry.unavailable', 'is unavailable'],
-  ['proxy.unreachable', 'is behind a proxy that is unreachable'],
-  ['proxy.unavailable', 'is behind a proxy that cannot reach it'],
-  ['proxy.unknown-host', 'is behind a proxy that is not known to DNS'],
-  ['proxy.unauthorized', 'is behind a proxy that asks for a password'],
-  ['proxy.forbidden', 'is forbidden by the proxy'],
-]);
-
-/** RFC 9110 15.6: a gateway's answers if its server is down. 500 may be about one image only. */
-const SERVER_IS_DOWN = new Set(['502', '503', '504']);
-
-const isHostFailure = ({ code, found = '' }: SealiftError): boolean =>
-  HOST_FAILURES.has(code) && (code !== 'registry.unavailable' || SERVER_IS_DOWN.has(found));
-
 const notAsked = (host: string, cause: SealiftError): RegistryError =>
   new RegistryError(
     'registry.not-asked',
-    `not asked: ${host} ${HOST_FAILURES.get(cause.code) ?? 'failed'}`,
+    `not asked: ${host} ${describeHostFailure(cause) ?? 'failed'}`,
     { cause, ...withoutUndefined({ hint: cause.hint }) },
   );
 

@@ -11,6 +11,8 @@ export {
   isRegistryHost,
   isRepository,
   isTag,
+  REPOSITORY,
+  IMAGE_TAG,
   parseReference,
   readReference,
 } from './reference.ts';
@@ -71,7 +73,7 @@ export {
   readLink,
   readManifestBytes,
 } from './layout/tree.ts';
-export type { RegistryTree } from './layout/tree.ts';
+export type { RegistryTree, ServedTree } from './layout/tree.ts';
 export { archiveTree, indexArchives } from './layout/archive-tree.ts';
 export type { ArchivedFile, ArchivedFiles } from './layout/archive-tree.ts';
 export { createTreeClient, readStored, readTag } from './layout/tree-client.ts';

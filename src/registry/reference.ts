@@ -1,7 +1,7 @@
 import { explainDigest, isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { rememberCredential } from '../base/text/redact.ts';
+import { maskLogin } from '../base/text/redact.ts';
 
 /** An image reference, fully qualified: `registry/repository[:tag][@digest]`. */
 export type Reference = {
@@ -19,12 +19,11 @@ export type Reference = {
  * @throws ConfigError `reference.malformed`
  */
 export function parseReference(text: string): Reference {
-  const hasLogin = rememberLogin(text);
-  const { registry, repository, tag, digest } = split(text);
-  const reason = hasLogin ? HAS_LOGIN : whyMalformed({ registry, repository, tag, digest });
+  const reason = explainReference(text);
   if (reason !== undefined) {
-    throw new ConfigError('reference.malformed', `image reference "${text}": ${reason}`);
+    throw new ConfigError('reference.malformed', `image reference "${maskLogin(text)}": ${reason}`);
   }
+  const { registry, repository, tag, digest } = split(text);
   return {
     registry,
     repository,
@@ -36,18 +35,6 @@ export function parseReference(text: string): Reference {
 const HAS_LOGIN =
   'has a user and a password before "@", which belong into an auth file: use podman login';
 
-/**
- * Masks a user and a password before the host in all that is printed from now on: errors repeat
- * names that are not valid. Digests have no slash, and no host is before them alone.
- */
-function rememberLogin(text: string): boolean {
-  const [, user, password, rest] = /^(?:[a-z]+:\/\/)?([^:@/]*):(.*)@([^@]*)$/is.exec(text) ?? [];
-  if (user === undefined || password === undefined || rest === undefined) return false;
-  if (password.includes('/') && !rest.includes('/')) return false;
-  rememberCredential(user, password);
-  return true;
-}
-
 export function formatReference(reference: Reference): string {
   const tag = reference.tag === undefined ? '' : `:${reference.tag}`;
   const digest = reference.digest === undefined ? '' : `@${reference.digest}`;
@@ -55,9 +42,9 @@ export function formatReference(reference: Reference): string {
 }
 
 // distribution-spec 1.1, "Pulling manifests": the grammars of <name> and of a tag.
-const REPOSITORY =
-  /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
-const TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
+export const REPOSITORY =
+  /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/u;
+export const IMAGE_TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/u;
 
 /** No file system or client accepts a longer name; it also bounds the time that the grammar takes. */
 const MAX_REPOSITORY_SIZE = 255;
@@ -65,7 +52,7 @@ const MAX_REPOSITORY_SIZE = 255;
 export const isRepository = (text: string): boolean =>
   text.length <= MAX_REPOSITORY_SIZE && REPOSITORY.test(text);
 
-export const isTag = (text: string): boolean => TAG.test(text);
+export const isTag = (text: string): boolean => IMAGE_TAG.test(text);
 
 export function checkRepository(text: string): void {
   if (!isRepository(text)) throw malformed(text, 'repository name');
@@ -108,13 +95,12 @@ export function isRegistryHost(text: string): boolean {
 }
 
 /** The reason why a text is not a reference, as a sentence without its subject. */
-export const explainReference = (text: string): string | undefined => whyMalformed(split(text));
+export const explainReference = (text: string): string | undefined =>
+  maskLogin(text) === text ? whyMalformed(split(text)) : HAS_LOGIN;
 
-/** A reference; undefined if the text is not one. */
 export const readReference = (text: string): Reference | undefined =>
   explainReference(text) === undefined ? parseReference(text) : undefined;
 
-/** The form of the name of a registry or of a part of one. */
 type RegistryForm = {
   /** True if a tag or a digest may follow the repository. */
   readonly mayHaveTag?: boolean;
@@ -128,7 +114,7 @@ export function explainRegistryName(
   text: string,
   { mayHaveTag = false }: RegistryForm = {},
 ): string | undefined {
-  if (rememberLogin(text)) return HAS_LOGIN;
+  if (maskLogin(text) !== text) return HAS_LOGIN;
   if (text.includes('://')) return 'must have no scheme';
   if (!text.includes('/')) return isRegistryHost(text) ? undefined : explainHost(text);
   const { registry, repository, tag, digest } = split(text);

@@ -27,7 +27,6 @@ const STATUS = {
   UNSUPPORTED: 404,
 } as const;
 
-/** An answer that is an error. */
 export type Failure = {
   readonly kind: 'failure';
   readonly status: number;
@@ -217,10 +216,7 @@ type Page = {
 /** Most items of a page, as in distribution. A page has 256 KiB at most. */
 const MOST_ITEMS = 1000;
 
-/**
- * distribution-spec 1.1, "Listing Tags": at most `n` items that sort after `last`, and at most a
- * thousand. `last` need not be in the list.
- */
+/** distribution-spec 1.1, "Listing Tags": at most `n` items after `last`, which need not be in the list. */
 function pageOf(items: readonly string[], query: URLSearchParams): Page | Failure {
   const n = query.get('n');
   const last = query.get('last');

@@ -1,13 +1,14 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import pLimit, { type LimitFunction } from 'p-limit';
-import { IntegrityError, SealiftError } from '../base/errors.ts';
-import { parseRange, type ByteRange } from '../base/http/range.ts';
+import { SealiftError } from '../base/errors.ts';
 import { createClientAddresses } from '../base/http/client-address.ts';
+import type { Served } from '../base/http/plan-answer.ts';
+import { serveBytes } from '../base/http/serve-bytes.ts';
 import { createLimitedServer, type ServerLimits } from '../base/http/server.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { untilAborted, waitFor } from '../base/wait.ts';
-import type { RegistryTree } from './layout/tree.ts';
+import { untilAborted } from '../base/wait.ts';
+import type { ServedTree, OpenTreeFile } from './layout/tree.ts';
 import {
   answerRoute,
   type Answer,
@@ -39,7 +40,7 @@ export type RegistryServerOptions = {
 /** Answers prepared at once: manifests are read whole to be checked, and lists to be sorted. */
 const LOOKED_UP = 4;
 
-/** With a piece of 128 KiB for each connection, and as much again in TLS, some 32 MiB. */
+/** Pieces of all connections together have 16 MiB, and as much again in TLS. */
 const LIMITS: ServerLimits = {
   connections: 128,
   each: 128,
@@ -59,7 +60,7 @@ const LIMITS: ServerLimits = {
  * time on each of them, and by sending the next piece only when the client has taken the one before.
  */
 export function createRegistryServer(
-  tree: RegistryTree,
+  tree: ServedTree,
   options: RegistryServerOptions = {},
 ): Server | TlsServer {
   const limits = { ...LIMITS, ...options.limits };
@@ -84,7 +85,7 @@ export function createRegistryServer(
 const REFUSALS = { 429: 'TOOMANYREQUESTS', 503: 'UNAVAILABLE' } as const;
 
 type Exchange = {
-  readonly tree: RegistryTree;
+  readonly tree: ServedTree;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly lookUp: LimitFunction;
@@ -106,7 +107,7 @@ async function handle(exchange: Exchange): Promise<RequestEntry> {
   });
   let error: unknown;
   try {
-    await serve(exchange, gone.signal);
+    error = await serve(exchange, gone.signal);
   } catch (cause) {
     breakOff(response, cause);
     if (!(cause instanceof ClientGone)) error = cause;
@@ -117,8 +118,9 @@ async function handle(exchange: Exchange): Promise<RequestEntry> {
   return { method, url, status, complete, ...withoutUndefined({ error }) };
 }
 
-async function serve(exchange: Exchange, gone: AbortSignal): Promise<void> {
-  const { request, response, lookUp } = exchange;
+/** @returns a failure on our side after a part of the answer was sent */
+async function serve(exchange: Exchange, gone: AbortSignal): Promise<unknown> {
+  const { response, lookUp } = exchange;
   response.setHeader('Docker-Distribution-Api-Version', 'registry/2.0');
   response.setHeader('X-Content-Type-Options', 'nosniff');
   const looking = lookUp(async () => {
@@ -129,21 +131,15 @@ async function serve(exchange: Exchange, gone: AbortSignal): Promise<void> {
   switch (answer.kind) {
     case 'failure':
       sendFailure(response, answer);
-      return;
+      return undefined;
     case 'json':
       if (answer.link !== undefined) response.setHeader('Link', answer.link);
       response.setHeader('Content-Type', 'application/json');
       send(response, 200, answer.bytes);
-      return;
+      return undefined;
     case 'manifest':
-      describe(response, answer.digest, answer.mediaType);
-      if (isUnchanged(request, answer.digest)) response.writeHead(304).end();
-      else if (answer.bytes) send(response, 200, answer.bytes);
-      else await sendFile(exchange, answer, gone);
-      return;
     case 'blob':
-      describe(response, answer.digest, 'application/octet-stream');
-      await sendBlob(exchange, answer, gone);
+      return sendContent(exchange, answer);
   }
 }
 
@@ -160,96 +156,30 @@ async function answerRequest({ tree, request }: Exchange): Promise<Answer> {
   return answerRoute(tree, route, new URLSearchParams(url.slice(path.length)));
 }
 
-async function sendBlob(
-  exchange: Exchange,
-  blob: Answer & { kind: 'blob' },
-  gone: AbortSignal,
-): Promise<void> {
-  const { request, response } = exchange;
-  response.setHeader('Accept-Ranges', 'bytes');
-  if (isUnchanged(request, blob.digest)) {
-    response.writeHead(304).end();
-    return;
-  }
-  const range = readRange(request, blob);
-  if (range === 'unsatisfiable') {
-    response.writeHead(416, { 'Content-Range': `bytes */${blob.size}`, 'Content-Length': 0 }).end();
-    return;
-  }
-  await sendFile(exchange, { ...blob, ...(range && { range }) }, gone);
-}
-
-type SentFile = { readonly path: string; readonly size: number; readonly range?: ByteRange };
-
-/** The next piece is read when the client has taken the one before. */
-async function sendFile(
+/** Sends content by its digest, which is its tag: what a client has of it stays valid. */
+async function sendContent(
   { tree, request, response }: Exchange,
-  { path, size, range }: SentFile,
-  gone: AbortSignal,
-): Promise<void> {
-  if (range === undefined) response.writeHead(200, { 'Content-Length': size });
-  else {
-    response.writeHead(206, {
-      'Content-Length': range.end - range.start + 1,
-      'Content-Range': `bytes ${range.start}-${range.end}/${size}`,
-    });
-  }
-  if (request.method !== 'HEAD' && size > 0) {
-    const { start, end } = range ?? { start: 0, end: size - 1 };
-    const source: AsyncIterable<Buffer> = (tree.pieces ?? tree.stream)(path, range);
-    for await (const piece of passExactly(source, end - start + 1, path)) {
-      await waitFor<undefined>(gone, (resolve, reject) => {
-        response.write(piece, (error) => {
-          if (error) reject(new ClientGone());
-          else resolve(undefined);
-        });
-      });
-    }
-  }
-  response.end();
-}
-
-/** A file shorter than announced must not look whole, nor leave the client waiting for the rest. */
-async function* passExactly(
-  source: AsyncIterable<Buffer>,
-  size: number,
-  path: string,
-): AsyncGenerator<Buffer> {
-  let passed = 0;
-  for await (const chunk of source) {
-    passed += chunk.length;
-    if (passed <= size) yield chunk;
-  }
-  if (passed === size) return;
-  throw new IntegrityError(
-    'registry.file-size',
-    `file ${path} should give ${size} bytes, but gave ${passed} bytes`,
-    { expected: `${size} bytes`, found: `${passed} bytes` },
-  );
-}
-
-/** RFC 9110 14.2: Range is for GET alone; 13.1.5: and is ignored if If-Range names something else. */
-function readRange(
-  { method, headers }: IncomingMessage,
-  { digest, size }: Answer & { kind: 'blob' },
-): ByteRange | 'unsatisfiable' | undefined {
-  const condition = headers['if-range'];
-  if (method !== 'GET' || (condition !== undefined && condition !== `"${digest}"`)) {
+  content: Answer & { kind: 'manifest' | 'blob' },
+): Promise<unknown> {
+  const { path, size, digest } = content;
+  const { bytes, mediaType = 'application/octet-stream' } =
+    content.kind === 'manifest' ? content : {};
+  const options = { contentType: mediaType, headers: { 'Docker-Content-Digest': digest } };
+  let opening: Promise<OpenTreeFile> | undefined;
+  const fill: Served['fill'] = (piece, offset) => {
+    if (!bytes) return (opening ??= tree.open(path)).then((file) => file.fill(piece, offset));
+    piece.set(bytes.subarray(offset, offset + piece.length));
     return undefined;
+  };
+  const served = { size, etag: `"${digest}"`, fill };
+  try {
+    return (await serveBytes({ request, response }, served, options)).error;
+  } finally {
+    await opening?.then(
+      (file) => file.close(),
+      () => undefined,
+    );
   }
-  return parseRange(headers.range, size);
-}
-
-function describe(response: ServerResponse, digest: string, mediaType: string): void {
-  response.setHeader('Content-Type', mediaType);
-  response.setHeader('Docker-Content-Digest', digest);
-  response.setHeader('ETag', `"${digest}"`);
-}
-
-/** RFC 9110 13.1.2; our tags are strong and have no commas in them. */
-function isUnchanged({ headers }: IncomingMessage, digest: string): boolean {
-  const known = headers['if-none-match']?.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  return known?.some((tag) => tag === '*' || tag === `"${digest}"`) ?? false;
 }
 
 function sendFailure(response: ServerResponse, answer: Failure): void {

@@ -4,14 +4,17 @@ import { routePath } from 'hono/route';
 import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
+import { isReadMethod } from './door.ts';
 import { addFixedRoutes } from './fixed.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
 import { addFormRoutes } from './forms/routes.ts';
 import { addPresignedRoutes } from './images/presigned.ts';
 import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
-import { ApiFailure, formatFailure, WrongMethod } from './openapi.ts';
+import { formatFailure, PRIVATE, RETRY_AFTER } from './failure.ts';
+import { ApiFailure, WrongMethod } from './openapi.ts';
 import { addHostUrlRoutes } from './images/host-urls.ts';
+import { addContentsRoute } from './store/contents.ts';
 import { addPlainRules } from './transport.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
 import {
@@ -35,19 +38,22 @@ export type AppOptions = {
   readonly onAnswer: (request: AnsweredRequest) => void;
 };
 
-/** Creates every route of the service, without a listener. */
 export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
   const app: App = new Hono<Environment>({ getPath: readRequestPath });
   app.use(async (exchange, next) => {
     const started = performance.now();
     await next();
+    if (exchange.get('isOffered')) return; // the worker reports its answer
     const served = exchange.get('served');
     const { error = served?.error, req } = exchange;
     const route = routePath(exchange, -1);
+    const status = served?.status ?? exchange.res.status;
+    const { incoming } = exchange.env;
+    service.audit.answered({ incoming, method: req.method, route, status, error });
     onAnswer({
       method: req.method,
       route: route === '/*' ? 'unknown' : route,
-      status: served?.status ?? exchange.res.status,
+      status,
       isCut: served?.complete === false,
       milliseconds: performance.now() - started,
       ...(error !== undefined && !(error instanceof ApiFailure) && { error }),
@@ -66,6 +72,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addProbes(app, service, metrics);
   app.use(async (exchange, next) => {
     if (exchange.req.path.startsWith(BASE_PATH)) service.budgets.countCall(exchange.env.incoming);
+    if (!isReadMethod(exchange.req.method)) await service.audit.requireWritable();
     await next();
   });
   app.get(`${BASE_PATH}/openapi.json`, (exchange) =>
@@ -79,18 +86,13 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addPresignedRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);
+  addContentsRoute(app, service);
   addFixedRoutes(app, service);
   addPage(app);
   app.notFound((exchange) => refuseUnrouted(app, exchange));
   app.onError((error) => answerFailure(error));
   return app;
 }
-
-/** Headers of every answer, unless a route has others: URLs of images are secrets. */
-export const PRIVATE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
-
-/** RFC 9110, 10.2.3: seconds. */
-export const RETRY_AFTER = { 429: { 'Retry-After': '5' }, 503: { 'Retry-After': '5' } } as const;
 
 /** RFC 9110, 11.6.1. */
 const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {

@@ -29,6 +29,11 @@ const BUDGET_LIMITS: BudgetLimits = {
 export type Budgets = {
   /** Counts a call of an address. */
   readonly countCall: (request: IncomingMessage) => void;
+  /** Counts one more request of a tenant, until `leave`; false if the tenant has too many. Users without a name have no limit. */
+  readonly enter: (tenant: string) => boolean;
+  readonly leave: (tenant: string) => void;
+  /** Requests in flight of each tenant, in this process. */
+  readonly listTenants: () => ReadonlyMap<string, number>;
   /** Counts a request of a tenant until it is answered. */
   readonly admit: (request: Incoming, tenant: string) => void;
   /** Counts bytes of a body until its request is answered. @param cancel called if others need the room */
@@ -51,17 +56,24 @@ export type BudgetSettings = {
   /** Default: `BUDGET_LIMITS`. */
   readonly budgets?: BudgetLimits;
   readonly addresses?: ClientAddresses;
+  /** Requests in flight of a tenant in other processes of this service. */
+  readonly elsewhere?: (tenant: string) => number;
 };
 
 export function createBudgets({
   budgets: limits = BUDGET_LIMITS,
   addresses = createClientAddresses(),
+  elsewhere,
 }: BudgetSettings): Budgets {
-  const inFlight = createShares({ each: limits.tenant, all: Infinity });
+  const inFlight = createShares({ each: limits.tenant, all: Infinity }, elsewhere);
   const rate = createRate({ perSecond: limits.rate, burst: limits.rate * BURST });
   const tenants = new WeakMap<IncomingMessage, string>();
   const ownerOf = (incoming: IncomingMessage): string =>
     tenants.get(incoming) ?? addresses.ofRequest(incoming);
+  const enter: Budgets['enter'] = (tenant) => tenant === '' || inFlight.take(tenant, 1) === 'taken';
+  const leave: Budgets['leave'] = (tenant) => {
+    if (tenant !== '') inFlight.give(tenant, 1);
+  };
   const useRate = (owner: string): void => {
     const wait = rate.use(owner, 1);
     if (wait === undefined) return;
@@ -71,15 +83,18 @@ export function createBudgets({
     countCall(request) {
       useRate(addresses.ofRequest(request));
     },
+    enter,
+    leave,
+    listTenants: inFlight.list,
     admit({ incoming, outgoing }, tenant) {
-      if (tenant === '' || tenants.has(incoming)) return;
-      const owner = `tenant ${tenant}`;
-      if (inFlight.take(owner, 1) !== 'taken') {
+      if (tenants.has(incoming)) return;
+      if (!enter(tenant)) {
         throw new ApiFailure(429, `${limits.tenant} requests of this tenant are being answered`);
       }
-      tenants.set(incoming, owner);
+      if (tenant === '') return;
+      tenants.set(incoming, `tenant ${tenant}`);
       outgoing.once('close', () => {
-        inFlight.give(owner, 1);
+        leave(tenant);
       });
     },
     openBody: createBodyBudget(limits, {

@@ -4,6 +4,8 @@ import {
   addWarnings,
   BASE_PATH,
   identify,
+  NO_EXPIRY,
+  noteChange,
   readBody,
   toTime,
   type App,
@@ -102,12 +104,7 @@ async function listClusters(service: Service, exchange: Exchange): Promise<Respo
   return exchange.json(page.map((record) => formatCluster(record as ClusterRecord)));
 }
 
-/**
- * Removes a cluster, also one that cannot be read. Its InfraEnvs stay, as in assisted-service, and a
- * warning names them.
- *
- * @throws ApiFailure 404
- */
+/** Also removes an unreadable cluster. Its InfraEnvs stay, as in assisted-service; a warning names them. */
 async function removeCluster(service: Service, exchange: Exchange): Promise<void> {
   const { tenant } = await identify(service, exchange);
   const id = requireUuid(exchange.req.param('cluster_id') ?? '', 'cluster_id');
@@ -116,6 +113,7 @@ async function removeCluster(service: Service, exchange: Exchange): Promise<void
     throw new ApiFailure(404, `Failed to get cluster ${id}: record not found`);
   }
   await service.state.remove('clusters', id);
+  await noteChange(service, exchange, { event: 'cluster.delete', id, revision: head.revision });
   const { records, damaged } = await service.state.list('infra-envs', { tenant, parent: id });
   const left = [...records.map((each) => each.id), ...damaged];
   if (left.length === 0) return;
@@ -124,14 +122,12 @@ async function removeCluster(service: Service, exchange: Exchange): Promise<void
   ]);
 }
 
-/** Finds the cluster that a request names. @throws ApiFailure 404 */
 async function findAsked(service: Service, exchange: Exchange): Promise<ClusterRecord> {
   const identity = await identify(service, exchange);
   const id = requireUuid(exchange.req.param('cluster_id') ?? '', 'cluster_id');
   return findRecord(service, id, identity);
 }
 
-/** Finds a cluster of the tenant. @throws ApiFailure 404 */
 export async function findCluster(
   service: Pick<Service, 'state'>,
   id: string,
@@ -161,6 +157,9 @@ async function createCluster(service: Service, exchange: Exchange): Promise<Resp
   const body = { name, openshift_version, user_name: user, created_at };
   const record = { id: randomUUID(), tenant, revision: 1, body };
   await service.state.create('clusters', record);
+  const { id, revision } = record;
+  const version = openshift_version;
+  await noteChange(service, exchange, { event: 'cluster.create', id, revision, version });
   return exchange.json(formatCluster(record), 201);
 }
 
@@ -178,11 +177,10 @@ const formatCluster = ({ id, tenant, body }: ClusterRecord): object => ({
   updated_at: body.created_at,
   status_updated_at: body.created_at,
   hosts: [],
-  // Models of clients require it; the images are those of InfraEnvs.
-  image_info: {},
+  // Models of clients require it, with a value; the images are those of InfraEnvs.
+  image_info: { created_at: body.created_at, expires_at: NO_EXPIRY },
 });
 
-/** Finds the record of a cluster of the tenant. @throws ApiFailure 404 */
 export async function findRecord(
   service: Pick<Service, 'state'>,
   id: string,

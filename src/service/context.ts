@@ -7,15 +7,21 @@ import { readCoding } from '../base/http/content-coding.ts';
 import { toPrintable } from '../base/text/words.ts';
 import { waitFor } from '../base/wait.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
+import type { Asker, Audit, AuditedChange } from './audit/audit.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { Budgets } from './budgets.ts';
+import type { ImageDigests } from './images/digests.ts';
 import type { CustomisedImages } from './images/images.ts';
-import type { DeliveryMemory, Readers } from './images/readers.ts';
+import { isReadMethod } from './door.ts';
+import type { DeliveryMemory } from './images/deliveries.ts';
+import type { Readers } from './images/readers.ts';
 import type { KnownUrls } from './images/known-urls.ts';
 import type { ShortUrls } from './images/short-url.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
+import type { ClientAddresses } from '../base/http/client-address.ts';
+import type { Passed } from './workers/pass-words.ts';
 import type { State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
 
@@ -34,7 +40,10 @@ export type Service = {
   readonly urlLifetime: number;
   readonly releases: Releases;
   readonly images: CustomisedImages;
+  readonly digests: ImageDigests;
   readonly budgets: Budgets;
+  readonly addresses: ClientAddresses;
+  readonly audit: Audit;
   readonly knownUrls: KnownUrls;
   /** The installed nmstate; absent: only networks that are translated here are accepted. */
   readonly networkTool: NetworkTool | undefined;
@@ -50,7 +59,6 @@ export type Service = {
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
-  /** Logs a warning. */
   readonly warn: (message: string) => void;
   /** Aborted when no new work may begin. */
   readonly ending: AbortSignal;
@@ -63,9 +71,16 @@ export type Ports = {
 };
 
 export type Environment = {
-  readonly Bindings: HttpBindings;
-  /** The result of sending bytes without hono. */
-  readonly Variables: { served?: ServedEntry };
+  /** With `passed`, a worker has passed the request on. */
+  readonly Bindings: HttpBindings & { readonly passed?: Passed };
+  readonly Variables: {
+    /** The result of sending bytes without hono. */
+    served?: ServedEntry;
+    /** True if a worker answers, and reports it. */
+    isOffered?: true;
+    /** User whose token the request has. */
+    identity?: Identity;
+  };
 };
 
 export type App = Hono<Environment>;
@@ -74,15 +89,27 @@ export type Exchange = Context<Environment>;
 /** Base path of assisted-service's API. */
 export const BASE_PATH = '/api/assisted-install';
 
-/** Identifies the user of a request. @throws ApiFailure 401, and 429 if the tenant has too many requests */
 export async function identify(service: Service, exchange: Exchange): Promise<Identity> {
   const identity = await service.auth.identify(exchange.req.header('authorization'));
+  exchange.set('identity', identity);
   service.budgets.admit(exchange.env, identity.tenant);
   if (identity.former !== undefined) await service.state.adopt(identity.former, identity.tenant);
   return identity;
 }
 
-/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 429, 503 */
+/** Notes a change in the audit log, before it is answered. */
+export const noteChange = (
+  { audit }: Pick<Service, 'audit'>,
+  exchange: Exchange,
+  change: AuditedChange,
+): Promise<void> => audit.note(askerOf(exchange), change);
+
+/** The client of a request, as the audit log names it. */
+export const askerOf = (exchange: Exchange): Asker => ({
+  incoming: exchange.env.incoming,
+  identity: exchange.get('identity'),
+});
+
 export async function readBody<Body>(
   service: Service,
   exchange: Exchange,
@@ -133,16 +160,14 @@ export function addWarnings(
   }
 }
 
-export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
+/** Go's zero time, which assisted-service returns for what does not expire. */
+export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
 
-/** Methods that change nothing. */
-const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
+export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
 
 /**
  * Refuses requests that a foreign page makes a browser send: a change from another origin; and, if only
  * this machine can connect, any request for a host name that was made to resolve to it.
- *
- * @throws ApiFailure 400, 403, 421
  */
 export function checkAsker(
   { publicUrl, isLocal, corsOrigins }: Pick<Service, 'publicUrl' | 'isLocal' | 'corsOrigins'>,
@@ -157,7 +182,7 @@ export function checkAsker(
       'this host name is not served here: use localhost, or set --public-url',
     );
   }
-  if (READS.includes(String(method)) || corsOrigins.includes(headers.origin ?? '')) return;
+  if (isReadMethod(method) || corsOrigins.includes(headers.origin ?? '')) return;
   if (!isForeign(headers, publicUrl)) return;
   throw new ApiFailure(
     403,
@@ -168,10 +193,7 @@ export function checkAsker(
 /** Largest body in bytes: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
 const BODY_LIMIT = 2 << 20;
 
-/**
- * Reads a body. A body that is refused is not read on; the connection stays open for the answer. The server
- * limits the time.
- */
+/** A refused body is not read on; the connection stays open for the answer. The server limits the time. */
 async function readBytes(
   { budgets }: Pick<Service, 'budgets'>,
   exchange: Exchange,

@@ -22,10 +22,7 @@ type Reading = {
   readonly refuse: (why: string) => Error;
 };
 
-/**
- * Reads a value: members are found regardless of case, null is absent, members that the struct does not
- * have and values of other types are refused.
- */
+/** Members are found regardless of case, null is absent, unknown members and other types are refused. */
 export const readAsGo = (value: unknown, schema: BodySchemaNode, reading: Reading): unknown =>
   readValue(value, schema, { ...reading, path: '' });
 

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseMacAddress } from '../base/mac-address.ts';
 import { PACKAGE_ROOT } from '../base/program.ts';
+import { UUID } from '../base/uuid.ts';
 import { toRpmName } from '../openshift/release/bundle.ts';
 import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import { isCutOffJson, readAsGo, type BodySchemaNode } from './go-body.ts';
@@ -27,14 +28,8 @@ export type BodySchema = keyof typeof BODIES;
 export type OpenApi = {
   /** The served document: all answers in progress share these bytes. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Reads a body and checks it. @throws ApiFailure 400 as `check`, and for a text that is not JSON */
   readonly read: (schema: BodySchema, body: Uint8Array) => unknown;
-  /**
-   * Checks a value against its schema, in assisted-service's words.
-   *
-   * @returns the value without members that are null, and with the names of the schema
-   * @throws ApiFailure 400
-   */
+  /** Checks a value in assisted-service's words; returns it without null members, with the schema's names. */
   readonly check: (schema: BodySchema, value: unknown) => unknown;
 };
 
@@ -68,20 +63,11 @@ export type FieldProblem = {
   readonly column?: number;
   /** Member of a network document: `interfaces[0].mtu`. */
   readonly path?: string;
-  /** A sentence. */
   readonly message: string;
 };
 
-/** Formats an error in assisted-service's format; authentication errors have another format. */
-export const formatFailure = ({ status, message }: ApiFailure): object =>
-  status === 401 || status === 403
-    ? { code: status, message }
-    : { kind: 'Error', id: status, href: '', code: String(status), reason: message };
-
 /** Refuses a record that does not exist, or that belongs to another tenant. */
 export const notFound = (): ApiFailure => new ApiFailure(404, 'record not found');
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Another way to write a UUID, which assisted-service takes and finds no record for. */
 const OTHER_UUID = /^\{?[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?$/i;
@@ -142,7 +128,7 @@ const compilePattern = Object.assign(
   { code: 'new RegExp' },
 );
 
-/** Requires a UUID as records have it. @throws ApiFailure 400, and 404 if it is written in another way */
+/** Requires a UUID as records have it. */
 export function requireUuid(text: string, name: string, where = 'path'): string {
   if (UUID.test(text) && text === text.toLowerCase()) return text;
   if (OTHER_UUID.test(text)) throw notFound();

@@ -4,6 +4,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { digestOf } from '../base/digest.ts';
 import { PACKAGE_ROOT } from '../base/program.ts';
 import { untilAborted, withTimeLimit } from '../base/wait.ts';
+import type { Audit } from './audit/audit.ts';
 import type { App, Exchange, Service } from './context.ts';
 import { ApiFailure } from './openapi.ts';
 
@@ -30,10 +31,7 @@ export type CountedRequest = {
   readonly isCut: boolean;
 };
 
-/**
- * Adds the web page, which calls the API. Its files are the same for every user and hold no secrets;
- * access to records is checked by the API.
- */
+/** The files are the same for every user and hold no secrets; the API checks access to records. */
 export function addPage(app: App): void {
   const files = readFiles();
   for (const path of ['/', '/page/:file']) {
@@ -41,7 +39,8 @@ export function addPage(app: App): void {
   }
 }
 
-export function createMetrics(): Metrics {
+/** @param audit counts the lines of the audit log that did not reach syslog */
+export function createMetrics(audit: Pick<Audit, 'dropped'>): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
@@ -64,6 +63,14 @@ export function createMetrics(): Metrics {
     registers,
   });
   new Gauge({
+    name: 'sealift_audit_syslog_dropped',
+    help: 'Lines of the audit log that did not reach syslog.',
+    registers,
+    collect() {
+      this.set(audit.dropped());
+    },
+  });
+  new Gauge({
     name: 'process_resident_memory_bytes',
     help: 'Resident memory of this process.',
     registers,
@@ -82,10 +89,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-/**
- * Adds `/live`: the process runs; `/ready` and `/health`: its records can be read and it has an ISO to
- * serve.
- */
+/** `/live`: the process runs; `/ready` and `/health`: its records can be read and it has an ISO to serve. */
 export function addProbes(app: App, service: Service, metrics: Metrics): void {
   app.get('/live', (exchange) => exchange.json({ status: 'ok' }));
   for (const path of ['/ready', '/health']) {
@@ -148,7 +152,6 @@ function sendFile(exchange: Exchange, file: PageFile | undefined): Response {
 /** Milliseconds allowed for the check; a database may accept connections and not answer. */
 const CHECK = 3000;
 
-/** @throws ApiFailure 503 */
 async function requireReady({ ending, state, releases }: Service): Promise<void> {
   if (ending.aborted) throw new ApiFailure(503, 'the service is ending');
   try {

@@ -11,12 +11,7 @@ type Listed = {
   readonly parent?: string | undefined;
 };
 
-/**
- * Lists the records of a page. A header `Link` (RFC 8288) names the next one, if there is one, and a
- * warning those that cannot be read.
- *
- * @throws ApiFailure 400
- */
+/** A header `Link` (RFC 8288) names the next page, if there is one, and a warning the unreadable records. */
 export async function listPage(
   service: Service,
   exchange: Exchange,

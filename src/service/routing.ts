@@ -13,10 +13,8 @@ export function readRequestPath(request: Request): string {
   return /^\/+api\//.test(path) ? path.replaceAll(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '') : path;
 }
 
-/** Methods of routes. */
 const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const;
 
-/** Refuses a request that no route takes. @throws ApiFailure 404, 405 with the methods of the path */
 export function refuseUnrouted(app: App, { req }: Exchange): never {
   const isApi = isOfApi(req.path);
   const allowed = [...METHODS, ...(isApi ? [] : ['HEAD'])].filter((method) =>
@@ -32,7 +30,7 @@ const LONGEST_PATH = 256;
 
 const isOfApi = (path: string): boolean => path.startsWith(`${BASE_PATH}/v2/`);
 
-/** Refuses HEAD in the API, as assisted-service does; images are asked with it. @throws ApiFailure 404, 405 */
+/** Refuses HEAD in the API, as assisted-service does; images are asked with it. */
 export function checkMethod(app: App, exchange: Exchange): void {
   const { method, path } = exchange.req;
   if (method === 'HEAD' && isOfApi(path)) refuseUnrouted(app, exchange);
@@ -46,7 +44,7 @@ const TYPES: readonly string[] = [
   'application/octet-stream',
 ];
 
-/** Refuses requests of the API for answers of other types. @throws ApiFailure 400 */
+/** Refuses requests of the API for answers of other types. */
 export function checkAccept({ req }: Exchange): void {
   const accept = req.header('accept') ?? '';
   if (accept.trim() === '' || !isOfApi(req.path)) return;

@@ -1,24 +1,36 @@
 import { CHUNK } from '../media/serve/virtual.ts';
 import { join } from 'node:path';
+import { createClientAddresses } from '../base/http/client-address.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
 import { openPartCache } from '../base/store/part-cache.ts';
 import { findNetworkTool } from '../nmstate/index.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
-import { type BudgetSettings, createBudgets } from './budgets.ts';
+import { type Budgets, type BudgetSettings, createBudgets } from './budgets.ts';
+import { type Audit, NO_AUDIT } from './audit/audit.ts';
+import { type AuditSettings, openAudit, type OpenedAudit, startAudit } from './audit/open.ts';
+import { openAuditedRecords } from './audit/records.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/tokens.ts';
 import type { App, Ports, Service } from './context.ts';
 import { type AnswerKnown, createKnownAnswers } from './images/answer-known.ts';
-import { createKnownUrls, forgetChanges, NO_KNOWN_URLS } from './images/known-urls.ts';
+import {
+  createKnownByWorkers,
+  createKnownUrls,
+  forgetChanges,
+  type KnownUrls,
+  NO_KNOWN_URLS,
+} from './images/known-urls.ts';
+import { createDigests, digestsBelow } from './images/digests.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
-import { createDeliveryMemory, createReaders } from './images/readers.ts';
+import { createDeliveryMemory } from './images/deliveries.ts';
+import { createReaders } from './images/readers.ts';
 import { createShortUrls } from './images/short-url.ts';
 import { readOpenApi } from './openapi.ts';
+import { createNotes, createWorkerReports, type WorkerReports } from './reports.ts';
 import { createMetrics } from './page.ts';
 import { rewrapKeys, type KeyRing, type ServiceKey } from './state/keys.ts';
-import { openRecords } from './state/open.ts';
 import { openBackend, readMasterKeys } from './state/rekey.ts';
 import type { State, TenantLimits } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
@@ -34,14 +46,13 @@ export type ServiceSettings = BudgetSettings & {
   readonly previousKey?: Secret;
   readonly tenantLimits?: TenantLimits;
   readonly auth: AuthSettings;
+  /** Absent: no audit log is written. */
+  readonly audit?: AuditSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
   /** Filled by the caller when it listens. */
   readonly ports?: Ports;
-  /**
-   * True if it listens on loopback without authentication: hosts must be IP addresses, localhost or the
-   * host of `publicUrl`.
-   */
+  /** Loopback without authentication: hosts must be IP addresses, localhost or the host of `publicUrl`. */
   readonly isLocal?: boolean;
   /** Origins whose pages may use the API, as browsers send them. */
   readonly corsOrigins?: readonly string[];
@@ -55,12 +66,19 @@ export type ServiceSettings = BudgetSettings & {
   readonly stores: readonly string[];
   /** Bytes of disk for parts of remote ISOs. */
   readonly cacheLimit: number;
+  /** Bytes a second that are hashed for the SHA-256 of images; 0: it is not computed. */
+  readonly digestRate: number;
   /** Milliseconds to wait for a remote store that sends no byte, and the pause before the next attempt. */
   readonly retryFor?: number;
   readonly storeRetryAfter?: number;
   readonly warn: (message: string) => void;
   /** Aborted when no new work may begin; running work continues. */
   readonly ending: AbortSignal;
+  /** Workers that answer for this process; absent: it answers alone. */
+  readonly workers?: {
+    /** Has them forget the URLs of a record, or all; resolves when none of them answers with those any more. */
+    readonly forget: (record?: string) => Promise<void>;
+  };
   /** Access to addresses; its signal is aborted when no request is waiting any more. */
   readonly host: SourceHost;
 };
@@ -68,6 +86,8 @@ export type ServiceSettings = BudgetSettings & {
 export type OpenedService = {
   readonly app: App;
   readonly answerKnown: AnswerKnown;
+  readonly workerReports: WorkerReports;
+  readonly budgets: Budgets;
   readonly close: () => Promise<void>;
 };
 
@@ -77,13 +97,12 @@ const RETRY_FOR = 30_000;
 /** Limits of a tenant, if the settings name no others. */
 const LIMITS: TenantLimits = { records: 1000, bytes: 256 << 20 };
 
-/**
- * Opens the service with its records. Close it after the last request.
- */
+/** Opens the service with its records. Close it after the last request. */
 export async function openService(settings: ServiceSettings): Promise<OpenedService> {
   const { data, auth, isTls, now, host, warn } = settings;
-  const { state, ring: key } = await openState(settings);
+  const { state, ring: key, audit } = await openState(settings);
   const service = {
+    audit,
     auth: createAuth(auth, host),
     ...createUrls(key, settings),
     openApi: readOpenApi(),
@@ -109,48 +128,59 @@ export async function openService(settings: ServiceSettings): Promise<OpenedServ
   const images = createImages({ key, releases, networkTool }, data);
   const closing = new AbortController();
   const sweeping = keepSwept(
-    { state, directory: overlaysBelow(data) },
+    { state, directories: [overlaysBelow(data), digestsBelow(data)] },
     { signal: closing.signal, warn },
   );
+  const knownUrls = createMemory(settings);
+  const rate = settings.digestRate;
+  const digests = createDigests({ key, releases, knownUrls, data, rate, warn });
+  const parts = { ...service, state, releases, images, digests, knownUrls, networkTool };
   return {
-    ...createAnswers(settings, { ...service, state, releases, images, networkTool }),
+    ...createAnswers(settings, parts),
     async close() {
       closing.abort();
       await sweeping;
+      await digests.close();
       await releases.close();
       await cache.close();
+      await audit.close();
       await state.close();
     },
   };
 }
 
-type Parts = Omit<Service, 'budgets' | 'knownUrls'>;
+type Parts = Omit<Service, 'budgets' | 'addresses'>;
 
 /** Creates what answers requests: the routes, and in front of them the memory of URLs. */
-function createAnswers(
-  settings: ServiceSettings,
-  parts: Parts,
-): Pick<OpenedService, 'app' | 'answerKnown'> {
-  const metrics = createMetrics();
+function createAnswers(settings: ServiceSettings, parts: Parts): Omit<OpenedService, 'close'> {
+  const metrics = createMetrics(parts.audit);
   const onAnswer: typeof settings.onAnswer = (request) => {
     metrics.count(request);
     settings.onAnswer(request);
   };
-  // Another replica may change what is in a database.
-  const knownUrls = settings.database === undefined ? createKnownUrls(settings.now) : NO_KNOWN_URLS;
+  const budgets = createBudgets(settings);
+  const { enter, leave } = budgets;
   const service: Service = {
     ...parts,
-    state: forgetChanges(parts.state, knownUrls),
-    budgets: createBudgets(settings),
-    knownUrls,
+    state: forgetChanges(parts.state, parts.knownUrls),
+    budgets,
+    addresses: settings.addresses ?? createClientAddresses(),
   };
+  const { knownUrls } = parts;
   return {
     app: createApp(service, { metrics, onAnswer }),
-    answerKnown: createKnownAnswers(service, onAnswer),
+    answerKnown: createKnownAnswers({ knownUrls, enter, leave }, createNotes(service, onAnswer)),
+    workerReports: createWorkerReports(service, onAnswer),
+    budgets,
   };
 }
 
-/** Rules for requests, with their defaults. */
+function createMemory({ database, workers, now }: ServiceSettings): KnownUrls {
+  // Another replica may change what is in a database.
+  if (database !== undefined) return NO_KNOWN_URLS;
+  return workers ? createKnownByWorkers(workers.forget) : createKnownUrls(now);
+}
+
 const readRules = ({
   publicUrl,
   isLocal = false,
@@ -174,15 +204,40 @@ const createUrls = (key: ServiceKey, { ports = {}, urlLifetime, now }: UrlSettin
   ports,
 });
 
-async function openState(
+type OpenedState = { readonly state: State; readonly ring: KeyRing; readonly audit: Audit };
+
+async function openState(settings: ServiceSettings): Promise<OpenedState> {
+  const { now, warn, ending: signal, addresses = createClientAddresses() } = settings;
+  const audit =
+    settings.audit &&
+    (await openAudit(settings.audit, { now, warn, signal, env: settings.host.env }));
+  try {
+    const records = await openStored(settings, audit);
+    const started =
+      settings.audit && audit
+        ? await startAudit(audit, settings.audit, { now, addresses, warn })
+        : NO_AUDIT;
+    return { ...records, audit: started };
+  } catch (error) {
+    await audit?.log.close();
+    throw error;
+  }
+}
+
+function openStored(
   settings: ServiceSettings,
+  audit: OpenedAudit | undefined,
 ): Promise<{ readonly state: State; readonly ring: KeyRing }> {
   const { previousKey, tenantLimits: limits = LIMITS, warn, host, ending: signal } = settings;
   const keys = readMasterKeys(settings.key, previousKey);
   const { data, database } = settings;
   const place = { data, env: host.env, signal, warn, ...withoutUndefined({ database }) };
-  const backend = await openBackend(place);
-  // Replicas of a database change the key together, by "serve rekey".
-  if (database === undefined && previousKey) await rewrapKeys(backend, keys);
-  return openRecords(backend, { keys, limits, warn });
+  const open = async () => {
+    const backend = await openBackend(place);
+    // Replicas of a database change the key together, by "serve rekey".
+    if (database === undefined && previousKey) await rewrapKeys(backend, keys);
+    return backend;
+  };
+  const accept = withoutUndefined({ acceptRestore: settings.audit?.acceptRestore });
+  return openAuditedRecords(open, { keys, limits, warn, audit, ...accept });
 }

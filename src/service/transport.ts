@@ -9,7 +9,7 @@ import { ApiFailure } from './openapi.ts';
 
 /** True for a request without TLS to a service that has it. */
 export const isPlain = ({ isTls }: Pick<Service, 'isTls'>, { env }: Exchange): boolean =>
-  isTls && !(env.incoming.socket instanceof TLSSocket);
+  isTls && !(env.passed?.isTls ?? env.incoming.socket instanceof TLSSocket);
 
 /** Paths that need no more than a URL: images, files for network boot, probes. */
 const OPEN = [

@@ -94,10 +94,7 @@ function mergePairs(
 const isMerge = ({ key }: NodePair): boolean =>
   isScalar(key) && key.type === 'PLAIN' && key.source === '<<';
 
-/**
- * The sources of a merge. If nothing can be merged, `<<` is a key like any other, and so an
- * unknown one.
- */
+/** The sources of a merge. If nothing can be merged, `<<` is a key like any other, and so an unknown one. */
 function listSources(pair: NodePair, follow: Aliases['follow']): readonly YAMLMap[] {
   if (!isMerge(pair)) return [];
   const target = follow(pair.value);

@@ -48,7 +48,6 @@ type CheckOptions = {
 
 const REQUIRED = { code: 'config.required' };
 
-/** All faults that a shape finds in a document that was read along it. */
 export function checkConfiguration(
   document: ConfigDocument,
   root: Shape,

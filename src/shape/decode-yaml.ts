@@ -14,10 +14,7 @@ import { coreOf, FREE, shapeOf, type Plain, type RecordNode, type Shape } from '
 const INTEGER = /^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
-/**
- * Sexagesimals, dates, merge and value keys, and the floats that are not numbers: some readers
- * interpret them.
- */
+/** Sexagesimals, dates, merge and value keys, floats that are not numbers: some readers interpret them. */
 const OTHER =
   /^(?:[-+]?[\d_]*\.[\d_]*|[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?|\d{4}-\d\d?-\d\d?.*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|<<|=)$/;
 
@@ -45,9 +42,7 @@ export const isOtherInYaml = (text: string): boolean =>
 const isLikeNumber = (text: string): boolean =>
   INTEGER.test(text) || FLOAT.test(text.replaceAll('_', ''));
 
-/**
- * More values than any configuration has: aliases of aliases that would expand to more are refused.
- */
+/** More values than any configuration has: aliases of aliases that would expand to more are refused. */
 const MAX_VALUES = 20_000;
 
 /** Levels of mappings and lists, far below what would exhaust the stack. */
@@ -59,7 +54,6 @@ export type TextFinding = ReportDetails & {
   readonly problem: string;
 };
 
-/** The meaning of a key. */
 type Meaning = {
   readonly name: string;
   /** The shape of the value; undefined at an unknown key, which may have no value. */
@@ -73,13 +67,11 @@ type Choose = (written: string) => Meaning;
 /** The number of values that were read, from one document or from all that are merged. */
 export type ValueCount = { values: number; readonly most?: number };
 
-/** True if there are more values than any configuration has. */
 export const isTooMany = ({ values, most = MAX_VALUES }: ValueCount): boolean => values > most;
 
 /**
- * Reads the nodes of one text along a shape, and remembers the position of each value. Members of
- * records match without regard to case. The value of an unknown member is `{}`, and a value of
- * another shape stays.
+ * Reads the nodes of one text along a shape, and remembers the position of each value. Members of records
+ * match without regard to case. The value of an unknown member is `{}`, and a value of another shape stays.
  */
 export class Walk {
   readonly findings: TextFinding[] = [];
@@ -244,10 +236,7 @@ export class Walk {
   }
 }
 
-/**
- * The limit of keys that are written without a question mark (YAML 1.2.2, 7.4.2), here for all: each
- * place below a key repeats it.
- */
+/** YAML 1.2.2, 7.4.2, for keys without a question mark; here for all: each place below a key repeats it. */
 const LONGEST_KEY = 1024;
 
 function explainKey(text: string | undefined): string | undefined {
@@ -271,7 +260,6 @@ const offsetOfKey = ({ key }: NodePair): number => key?.range?.[0] ?? 0;
 /** `operators[0]` of `operators[0].catalog`; empty for the document. */
 const parentOf = (path: string): string => path.replace(/(?:^|\.)[^.[\]]*$|\[\d+\]$/, '');
 
-/** The member of a record that a key means. */
 export function findMember(members: object, written: string): string | undefined {
   if (Object.hasOwn(members, written)) return written;
   const lower = written.toLowerCase();

@@ -5,7 +5,6 @@ import { shapeOf, type RecordNode, type Shape } from './shape.ts';
 
 /* Owns the judgement of parsed values along a shape. */
 
-/** The manner of a syntax and of its consumer. */
 export type Rules = JsonManner &
   KeyRules & {
     /** A member that is null counts as absent, or has the value null. */
@@ -95,11 +94,9 @@ export function decodeJson<T>(
 type Reading = {
   readonly rules: Rules;
   readonly findings: Finding[];
-  /** Place of the value that is being read. */
   readonly path: (string | number)[];
 };
 
-/** The result for a value that cannot be read. */
 const WRONG = Symbol('wrong');
 
 /** A text full of faults must not fill the memory. */
@@ -110,7 +107,6 @@ function refuse(at: Reading, finding: Omit<Finding, 'path'>): typeof WRONG {
   return WRONG;
 }
 
-/** Reads a part of a value. */
 function readAt(step: string | number, value: unknown, { shape, at }: Part): unknown {
   at.path.push(step);
   const read = readValue(shape, value, at);

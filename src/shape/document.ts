@@ -15,10 +15,7 @@ import { coreOf, type Plain, type Shape, type TypeOf } from './shape.ts';
 /** A YAML or JSON file, read along the shape of its document. */
 export type ConfigDocument<Value = Plain> = {
   readonly value: Value;
-  /**
-   * Problems of syntax, duplicate keys and aliases; for a document read along a shape, also
-   * unknown keys and types.
-   */
+  /** Problems of syntax, duplicate keys and aliases; along a shape, also unknown keys and types. */
   readonly problems: readonly DocumentProblem[];
   /** Unknown keys that a lenient shape lets pass. */
   readonly warnings: readonly DocumentProblem[];
@@ -30,9 +27,7 @@ export type ConfigDocument<Value = Plain> = {
   readonly lineOf: (path: string) => number;
   /** The text of a scalar that was written without quotes; undefined for any other value. */
   readonly writtenOf: (path: string) => string | undefined;
-  /**
-   * The paths at which null or no value is written: an overlay removes the values at these paths.
-   */
+  /** The paths at which null or no value is written: an overlay removes the values at these paths. */
   readonly nulls: ReadonlySet<string>;
   /** Its place in a configuration; empty if it is a whole configuration. */
   readonly path: string;
@@ -51,13 +46,9 @@ export type TextSource = {
   readonly shownLines?: readonly string[];
 };
 
-/** The code for a key that no shape has. */
 export const UNKNOWN_KEY = 'config.unknown-key';
 
-/**
- * Reads a document along a shape, strictly: unknown keys and values of another shape are problems
- * and left out of the value.
- */
+/** Reads a document along a shape: unknown keys and values of another shape are problems, and left out. */
 export function decodeYaml<S extends Shape>(
   source: TextSource,
   shape: S,
@@ -136,10 +127,7 @@ export function readYaml(source: TextSource, shape: Shape): ConfigDocument {
   };
 }
 
-/**
- * Lenient reading of a document that may break its schema: a value of another type counts as
- * absent, because the schema has already reported it.
- */
+/** Lenient reading: a value of another type counts as absent, because the schema has already reported it. */
 export type View = {
   readonly document: ConfigDocument;
   readonly report: ReportProblem;
@@ -152,10 +140,16 @@ export type View = {
   directoryOf: (path: string) => string;
 };
 
-/** @param directoryOf absent: no value is a path */
+type ViewOptions = {
+  /** Absent: no value is a path. */
+  readonly directoryOf?: View['directoryOf'];
+  /** A prefix that readers do not see, of the texts at some paths. */
+  readonly hidden?: { readonly prefix: RegExp; readonly at: RegExp };
+};
+
 export function createView(
   document: ConfigDocument,
-  directoryOf: View['directoryOf'] = () => '',
+  { directoryOf = () => '', hidden }: ViewOptions = {},
 ): View {
   const read = (path: string): Plain | undefined => readPath(document.value, path);
   return {
@@ -164,7 +158,8 @@ export function createView(
     report: document.report,
     text: (path) => {
       const value = read(path);
-      return typeof value === 'string' && value !== '' ? value : undefined;
+      if (typeof value !== 'string' || value === '') return undefined;
+      return hidden?.at.test(path) === true ? value.replace(hidden.prefix, '') : value;
     },
     flag: (path) => {
       const value = read(path);
@@ -194,7 +189,6 @@ export function readItemTexts(
   });
 }
 
-/** The value at a path, undefined if there is no value. */
 export function readPath(root: Plain, path: string): Plain | undefined {
   let value: Plain | undefined = root;
   for (const part of path.split(/[.[\]]+/).filter((name) => name !== '')) {

@@ -13,14 +13,10 @@ export type Fields = {
   readonly report: (problem: string) => void;
 };
 
-/**
- * The value of a key, regardless of its case, as Go's encoding/json finds it; null counts as
- * absent.
- */
+/** The value of a key as Go's encoding/json finds it, regardless of case; null counts as absent. */
 export const readField = (fields: Fields, key: string): unknown =>
   findValue(fields.object, key) ?? undefined;
 
-/** The value of a key, regardless of its case; undefined if it is absent. */
 export function findValue(object: Fields['object'], key: string): unknown {
   if (Object.hasOwn(object, key)) return object[key];
   const folded = foldCase(key);
@@ -28,7 +24,6 @@ export function findValue(object: Fields['object'], key: string): unknown {
   return other === undefined ? undefined : object[other];
 }
 
-/** A string; undefined if it is absent. */
 export function readText(fields: Fields, key: string): string | undefined {
   const value = readField(fields, key);
   if (value === undefined || typeof value === 'string') return value;
@@ -104,7 +99,8 @@ export function malformedCatalog(
 }
 
 /** A value in the manifests of a site; a map keeps the order of its keys. */
-export type GoJson = string | number | readonly GoJson[] | ReadonlyMap<string, GoJson>;
+export type GoJson =
+  string | number | boolean | null | readonly GoJson[] | ReadonlyMap<string, GoJson>;
 
 /** Characters that Go's encoding/json escapes for browsers; JSON.stringify does not. */
 const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
@@ -112,7 +108,7 @@ const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
 /** The bytes that Go's encoding/json gives: one line, no white space, no newline at the end. */
 export function formatGoJson(value: GoJson): string {
   if (typeof value === 'string') return formatString(value);
-  if (typeof value === 'number') return String(value);
+  if (value === null || typeof value !== 'object') return String(value);
   if (isListOfGoJson(value)) return `[${value.map(formatGoJson).join(',')}]`;
   const members = [...value].map(([key, member]) => `${formatString(key)}:${formatGoJson(member)}`);
   return `{${members.join(',')}}`;
@@ -137,10 +133,7 @@ export function sortedMap(record: Readonly<Record<string, string>>): ReadonlyMap
 
 const isListOfGoJson = (value: GoJson): value is readonly GoJson[] => Array.isArray(value);
 
-/**
- * True for an empty value. An empty object does not count: `omitempty` looks at pointers of
- * structs, not into them.
- */
+/** An empty object does not count: `omitempty` looks at pointers of structs, not into them. */
 const isEmpty = (value: GoJson): boolean =>
   (typeof value === 'string' || isListOfGoJson(value)) && value.length === 0;
 

@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer';
 
 /* Owns the reading of JSON texts: their bounds, and members that are written twice. */
 
-/** The manner in which a JSON text is read. */
 export type JsonManner = {
   readonly most: JsonBounds;
   /**
@@ -102,7 +101,6 @@ function nameRepeated(json: string, at: number, name: string): string {
   return `has ${JSON.stringify(name.slice(0, LONGEST_NAME))} twice${place}`;
 }
 
-/** Limits of the values that a reader builds from a JSON text. */
 export type JsonBounds = {
   /** Arrays, objects, members and elements. */
   readonly values: number;
@@ -134,10 +132,7 @@ export function findJsonExcess(text: Uint8Array, bounds: JsonBounds): string | u
   return undefined;
 }
 
-/**
- * Position of the second quote of the string that begins at `start`; the end of the text if there
- * is no second quote.
- */
+/** Position of the second quote of the string that begins at `start`; the end of the text without one. */
 function endOfString(text: Uint8Array, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === QUOTE) return at;

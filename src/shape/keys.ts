@@ -5,7 +5,6 @@ import type { RecordNode } from './shape.ts';
 /** Names of members match exactly, or regardless of case as in Go's JSON decoder. */
 export type KeyRules = { readonly members: 'exact' | 'fold-case' };
 
-/** Members by their keys. */
 export type Keyed = Record<string, unknown>;
 
 /** Without a prototype: a member may be called `__proto__`. */

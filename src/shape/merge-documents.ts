@@ -207,7 +207,6 @@ function refuseItem(
   return report(path, `[${step}] is past the end of the list, which has ${count}`, { hint });
 }
 
-/** Checks that all documents have the same kind. */
 const checkKinds = (documents: readonly ConfigDocument[]): readonly DocumentProblem[] =>
   ['apiVersion', 'kind'].flatMap((name) => {
     const written = documents.flatMap((document) => {

@@ -10,10 +10,9 @@ import { withoutUndefined } from '../base/lists.ts';
  * Options of the YAML parser. The library makes an error for each fault of a text, and V8 a stack
  * for each error: half a megabyte of quotes took five seconds. Here no error has a stack.
  *
- * Input whose cost grows with the square of its size is not read, either. A key that is a
- * collection is written out again with the anchors of all others (8,000 of them took minutes), and
- * the keys of `!!omap` are compared with each other. Neither JSON nor Kubernetes has such keys or
- * such maps.
+ * Input whose cost grows with the square of its size is not read, either. A key that is a collection is
+ * written out again with the anchors of all others (8,000 of them took minutes), and the keys of `!!omap` are
+ * compared with each other. Neither JSON nor Kubernetes has such keys or such maps.
  *
  * Numbers of base 60 are not read, because Go's parser does not have them either: 52:54:00:12:34:56
  * is an address.
@@ -84,23 +83,16 @@ type ComposerOptions = NonNullable<ConstructorParameters<typeof yaml.Composer>[0
  */
 const MOST_NESTED = 250;
 
-/**
- * Lexemes of a text that takes a quarter of a gigabyte when it is composed; the manifests of a
- * whole product have a fifth of this.
- */
+/** Composed, they take a quarter of a gigabyte; the manifests of a whole product have a fifth of them. */
 const MOST_LEXEMES_BOUNDS = 500_000;
 
 /**
- * Visits of nodes, while aliases are resolved and counted: the library walks through a whole
- * document for an alias, and again for each alias within its target. Fourteen kilobytes took nine
- * seconds.
+ * Visits of nodes, while aliases are resolved and counted: the library walks through a whole document for an
+ * alias, and again for each alias within its target. Fourteen kilobytes took nine seconds.
  */
 const MOST_VISITS = 50_000_000;
 
-/**
- * The fault of a text that is too large or too deep to be written by hand; no value was composed
- * from it.
- */
+/** The fault of a text that is too large or too deep to be written by hand; no value was composed from it. */
 export class YamlExcess extends Error {
   /** Offset at which it became too much. */
   readonly offset: number;
@@ -190,10 +182,7 @@ function mayBeDeep(text: string): boolean {
   return long.some((line) => (line.match(/[ \t:]|[-?](?=\s)/g)?.length ?? 0) > MOST_NESTED / 4);
 }
 
-/**
- * Lexemes of a megabyte of text as dense as that of any site; the composed values take 100 MiB at
- * most.
- */
+/** Lexemes of a megabyte of text as dense as that of any site; the composed values take 100 MiB at most. */
 const MOST_LEXEMES = 250_000;
 
 /** A YAML or JSON text as nodes with positions. Every scalar has its written text only. */
@@ -208,11 +197,7 @@ export type ParsedText = {
 
 export type TextFault = { readonly offset: number; readonly problem: string };
 
-/**
- * Parses one document; a second one is a fault unless it is empty.
- *
- * @param most lexemes
- */
+/** Parses one document; a second one is a fault unless it is empty. @param most lexemes */
 export function parseText(source: string | Uint8Array, most = MOST_LEXEMES): ParsedText {
   const lines = new LineCounter();
   const refuse = (text: string, fault: TextFault): ParsedText => ({

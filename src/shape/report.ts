@@ -1,5 +1,6 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
+import { maskLogin } from '../base/text/redact.ts';
 import type { ParsedText } from './parse-text.ts';
 
 /* Owns problems with their lines, in which secret values are masked. */
@@ -23,10 +24,7 @@ export type ReportProblem = (
 
 type Source = Pick<ParsedText, 'text' | 'lines'> & {
   readonly file: string;
-  /**
-   * Keys in lower case whose values may be shown. A key that is not among them may be a misspelt
-   * secret.
-   */
+  /** Keys in lower case whose values may be shown. A key that is not among them may be a misspelt secret. */
   readonly publicKeys: ReadonlySet<string>;
   readonly offsetOf: (path: string) => number;
   /** Absent: the lines of the text, with secret values masked. */
@@ -73,14 +71,12 @@ function showLine(line: string, publicKeys: ReadonlySet<string>): string {
   return keys.every((key) => publicKeys.has(key)) ? maskUserInfo(line) : '';
 }
 
-/**
- * Masks user and password of URLs, even if the URL is broken: up to the last @ of the word. The @
- * of a digest has no user before it.
- */
+/** Masks user and password of URLs, even broken ones: up to the last @ of a word, except that of a digest. */
 export const maskUserInfo = (text: string): string =>
   text
     .replaceAll(/(?<!\S)((?:(?!\/\/)\S)*)\/\/\S*@/g, '$1//[redacted]@')
-    .replaceAll(/(?<![^\s"'/@])[^\s"'/@]+@(?!sha\d+:)/g, maskPair);
+    .replaceAll(/(?<![^\s"'/@])[^\s"'/@]+@(?!sha\d+:)/g, maskPair)
+    .replaceAll(/[^\s"']+/g, (word) => (word.includes('/') ? maskLogin(word) : word));
 
 /** Masks `user:password@` behind the words that belong to a name, as in `proxy=user:password@`. */
 function maskPair(text: string): string {
@@ -96,10 +92,9 @@ const NEXT_KEY = /^(?<indent>\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
 const MASK = '[redacted]';
 
 /**
- * The lines of a configuration file with every secret value masked, even if the YAML is broken:
- * only the text is examined. An unknown key may be a misspelt secret, so its value is masked too.
- * A value ends at the next key of the same or a lower level; `file:` and `env:` references are not
- * secrets and stay.
+ * The lines of a configuration file with every secret value masked, even if the YAML is broken: only the text
+ * is examined. An unknown key may be a misspelt secret, so its value is masked too. A value ends at the next
+ * key of the same or a lower level; `file:` and `env:` references are not secrets and stay.
  *
  * @param knownKeys in lower case
  */
@@ -149,10 +144,10 @@ export const required = (why: string): string => `Required value: ${why}`;
 
 /** The value in nearly the form of Go's `%q`; long values are cut, secrets of URLs masked. */
 export const invalid = (value: string, why: string): string =>
-  `Invalid value: ${quote(value)}: ${why}`;
+  `Invalid value: ${showValue(value)}: ${why}`;
 
 export const unsupported = (value: string, supported: readonly string[]): string =>
-  `Unsupported value: ${quote(value)}: supported values: ${supported.map(quote).join(', ')}`;
+  `Unsupported value: ${showValue(value)}: supported values: ${supported.map(showValue).join(', ')}`;
 
 export const tooMany = (count: number, most: number): string =>
   `Too many: ${count}: must have at most ${most} items`;
@@ -160,7 +155,8 @@ export const tooMany = (count: number, most: number): string =>
 const MAX_SHOWN = 200;
 const MAX_VALUE = 1000;
 
-function quote(value: string): string {
+/** A value for a message: cut if it is long, with secrets of URLs masked. */
+export function showValue(value: string): string {
   // Not even a part: a suffix could reveal a password.
   if (value.length > MAX_VALUE) return `"[${value.length} characters]"`;
   const shown = maskUserInfo(value);

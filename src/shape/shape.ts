@@ -64,12 +64,8 @@ type Optional<T> = OptionalNode & { readonly [VALUE]?: T };
 type Defaulted<T> = Optional<T> & { readonly value: () => T };
 
 export type About = {
-  /**
-   * Fate of members that the shape does not name; absent: `refused`. `warned` holds for the whole
-   * document below.
-   */
+  /** Members that the shape does not name; absent: `refused`. `warned` holds for the whole document below. */
   readonly others?: 'refused' | 'warned' | 'kept' | 'left-out';
-  /** Other names of members. */
   readonly aliases?: Readonly<Record<string, string>>;
 };
 
@@ -167,19 +163,16 @@ const LARGEST_COUNT = 2 ** 52 - 1;
 /** A number of bytes. */
 export const COUNT = integerFrom(0, LARGEST_COUNT);
 
-/** A shape with the meaning of its values. */
 export const described = <S extends Shape>(shape: S, description: string): S => ({
   ...shape,
   description,
 });
 
-/** A member that may be absent. */
 export const optional = <T>(of: Shape<T>, description?: string): Optional<T> => ({
   kind: 'optional',
   of: description === undefined ? of : described(of, description),
 });
 
-/** A member with a default. */
 // V keeps the default's literal type: a choice refuses a wider one.
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 export const defaulted = <T, const V extends T>(
@@ -196,7 +189,6 @@ type IsAbsent<M> = M extends { readonly kind: 'optional' }
     : true
   : false;
 
-/** The value of a record with these members. */
 type Read<M extends Members> = Flat<
   { readonly [K in keyof M as IsAbsent<M[K]> extends true ? never : K]: TypeOf<M[K]> } & {
     readonly [K in keyof M as IsAbsent<M[K]> extends true ? K : never]?: TypeOf<M[K]>;
@@ -224,7 +216,6 @@ export const partial = <const M extends Readonly<Record<string, Shape>>>(
   return record(Object.fromEntries(all) as AllOptional<M>, about);
 };
 
-/** The shape of a member. */
 export const shapeOf = (member: MemberNode): Shape =>
   member.kind === 'optional' ? member.of : member;
 

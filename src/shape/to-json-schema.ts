@@ -3,8 +3,7 @@ import type { Rules } from './decode.ts';
 import { shapeOf, type RecordNode, type Shape } from './shape.ts';
 
 /**
- * The JSON Schema (draft 7) of a shape, for editors. Where null counts as absent, it is allowed
- * everywhere.
+ * The JSON Schema (draft 7) of a shape, for editors. Where null counts as absent, it is allowed everywhere.
  */
 export function toJsonSchema(shape: Shape, rules: NullRule): Json {
   const { description } = shape;

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { redact } from '../base/text/redact.ts';
+import { redactAddresses } from '../base/text/redact.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { useMedium } from '../media/open.ts';
@@ -51,10 +51,7 @@ export async function readConfigIso(path: string): Promise<ConfigIso> {
   });
 }
 
-/**
- * Members of a manifest whose content is never secret. All others count as secret until proven
- * otherwise.
- */
+/** Members of a manifest that are never secret; all others count as secret. */
 const PUBLIC = new Set([
   'additionalTrustBundle',
   'api_version',
@@ -88,9 +85,7 @@ export function redactReconfiguration(manifest: JsonValue): JsonValue {
   });
 }
 
-/**
- * Reads the parts of a configuration ISO of any maker that give an identity.
- */
+/** Reads the parts of a configuration ISO of any maker that give an identity. */
 export async function readRetainedIso(path: string): Promise<RetainedIso> {
   return useMedium(path, async (iso) => {
     const { volumeId, createdAt } = iso.volume;
@@ -109,7 +104,7 @@ const maskKeys = (text: string): string => (text.includes('PRIVATE KEY-----') ? 
 
 /** In a file of another maker, the proxy need not be a URL. */
 const redactProxy = (text: string): string =>
-  redact(text).replaceAll(/(?<![^\s,/])[^\s,/]+@/g, `${MASK}@`);
+  redactAddresses(text).replaceAll(/(?<![^\s,/])[^\s,/]+@/g, `${MASK}@`);
 
 function mapMembers(
   value: JsonValue,
@@ -159,14 +154,11 @@ function readRegistries(value: JsonValue): readonly string[] | undefined {
 /** The normal form of nmstate documents. */
 const FORM = { schema: 'failsafe', lineWidth: 0, indentSeq: false } as const;
 
-/**
- * Parsed again, because other makers may write it in any style; text that cannot be read is masked
- * as a whole.
- */
+/** Parsed again, because makers write it in any style; text that cannot be read is masked as a whole. */
 function redactNetwork(value: JsonValue): JsonValue {
   const state = readNetwork(value);
   if (state === undefined) return mapTexts(value, mask);
-  return redact(stringify(redactState(state), FORM));
+  return redactAddresses(stringify(redactState(state), FORM));
 }
 
 /** Every scalar stays the text that it is. */

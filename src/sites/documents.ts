@@ -1,7 +1,8 @@
 import type { DocumentProblem } from '../base/errors.ts';
-import { rememberSecret } from '../base/text/redact.ts';
-import { readSecretSource, type SecretReading } from '../config/secrets.ts';
+import type { Redaction } from '../base/text/redact.ts';
+import { readSecretSource, type SecretReading, isReference } from '../config/secrets.ts';
 import { decodeYaml, type ConfigDocument } from '../shape/document.ts';
+import type { ReportProblem } from '../shape/report.ts';
 import {
   FLAG,
   FREE,
@@ -29,7 +30,7 @@ const listOf = <T>(of: Shape<T>): Shape<readonly (T | undefined)[]> =>
 const TEXTS = mapping(otherwise(TEXT, ''));
 
 /** Kubernetes' type and object metadata: accepted and, except for the name, not checked. */
-const OBJECT = {
+export const OBJECT = {
   apiVersion: TEXT,
   kind: TEXT,
   metadata: partial({
@@ -55,7 +56,7 @@ const CLUSTER_NETWORKS = listOf(
   partial({ cidr: TEXT, hostPrefix: INTEGER, hostSubnetLength: INTEGER }),
 );
 
-const MACHINE_POOL = partial({
+export const MACHINE_POOL = partial({
   name: TEXT,
   replicas: INTEGER,
   architecture: TEXT,
@@ -68,7 +69,7 @@ const MACHINE_POOL = partial({
 });
 
 /** Only the presence of another platform matters; its members do not. */
-const PLATFORM = partial({
+export const PLATFORM = partial({
   aws: FREE,
   azure: FREE,
   baremetal: FREE,
@@ -144,7 +145,6 @@ export const IMAGE_BASED_CONFIG = partial({
 
 export type WrittenImageBasedConfig = TypeOf<typeof IMAGE_BASED_CONFIG>;
 
-/** A file of a site, read according to its shape. */
 export type SiteDocument<S> = ConfigDocument<TypeOf<S>>;
 
 /** The places in which `file:` and `env:` are looked up. */
@@ -155,21 +155,47 @@ export type ReferenceSource = {
    */
   readonly directory?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
+  /** Masks pull secrets. */
+  readonly redaction: Redaction;
 };
 
-/**
- * Values of references, by key: part of the inputs that a document gives. Secrets are among them.
- */
+/** Values of references, by key: part of the inputs that a document gives. Secrets are among them. */
 export type References = ReadonlyMap<string, string>;
 
 /** Names of platforms, in alphabetical order. */
 export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
 
 /** Reads strictly: unknown and duplicate keys are problems. */
-export const readSiteDocument = <S extends Shape>(
-  { bytes, shownAs }: SiteFile,
+export function readSiteDocument<S extends Shape>(
+  { bytes, shownAs, places }: SiteFile,
   shape: S,
-): SiteDocument<S> => decodeYaml({ text: bytes, file: shownAs, publicKeys: PUBLIC_KEYS }, shape);
+  publicKeys = PUBLIC_KEYS,
+): SiteDocument<S> {
+  const document = decodeYaml({ text: bytes, file: shownAs, publicKeys }, shape);
+  return places ? placeInResource(document, places) : document;
+}
+
+/** A document whose problems are told in the resource that it was made of. */
+function placeInResource<D extends ConfigDocument<unknown>>(
+  document: D,
+  { report: tell, lineOf, toPath }: NonNullable<SiteFile['places']>,
+): D {
+  const report: ReportProblem = (place, problem, details) => {
+    const path = typeof place === 'string' ? place : (place.path ?? '');
+    return tell(toPath(path), problem, { ...details, shownPath: toPath(path) });
+  };
+  const move = ({ path, problem, code, hint, severity }: DocumentProblem): DocumentProblem => ({
+    ...report(path, problem, { code, hint }),
+    severity,
+  });
+  return {
+    ...document,
+    report,
+    lineOf: (path: string) => lineOf(toPath(path)),
+    problems: document.problems.map(move),
+    warnings: document.warnings.map(move),
+  };
+}
 
 /** Keys of the network configuration whose values may be shown in a problem. */
 const NETWORK_KEYS = [
@@ -202,7 +228,7 @@ const KEYS = ['pullSecret', 'sshKey', 'additionalTrustBundle', 'ignitionConfigOv
  */
 export function resolveReferences<Value>(
   document: ConfigDocument<Value>,
-  { directory, env }: ReferenceSource,
+  { directory, env, redaction }: ReferenceSource,
 ): { readonly document: ConfigDocument<Value>; readonly references: References } {
   const references = new Map<string, string>();
   const problems: DocumentProblem[] = [];
@@ -210,12 +236,12 @@ export function resolveReferences<Value>(
   for (const key of KEYS) {
     const text = members.get(key);
     if (typeof text !== 'string') continue;
-    noteSecret(key, text);
-    if (!/^(?:file|env):/.test(text)) continue;
+    if (key === 'pullSecret') redaction.add(text);
+    if (!isReference(text)) continue;
     const reading = readReference(text, { directory, env });
     if (reading.kind === 'value') {
       references.set(key, reading.value);
-      noteSecret(key, reading.value);
+      if (key === 'pullSecret') redaction.add(reading.value);
     } else {
       const hint = reading.kind === 'absent' ? reading.hint : undefined;
       problems.push(document.report(key, reading.problem, { hint }));
@@ -237,12 +263,11 @@ const IN_ARCHIVE = {
   hint: 'write env:NAME, or unpack the archive',
 } as const;
 
-function readReference(text: string, { directory, env }: ReferenceSource): SecretReading {
+function readReference(
+  text: string,
+  { directory, env }: Omit<ReferenceSource, 'redaction'>,
+): SecretReading {
   return directory === undefined && text.startsWith('file:')
     ? IN_ARCHIVE
     : readSecretSource(text, { directory: directory ?? '', env });
 }
-
-const noteSecret = (key: string, value: string): void => {
-  if (key === 'pullSecret') rememberSecret(value);
-};

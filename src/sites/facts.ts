@@ -2,11 +2,11 @@ import type { FilePlace, Problem } from '../base/errors.ts';
 import { contains, formatAddress, type Cidr } from '../base/ip-address.ts';
 import { toPrintable } from '../base/text/words.ts';
 import { listAllAddresses, readInterfaces } from '../nmstate/index.ts';
+import type { Plain } from '../shape/shape.ts';
 import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
 
 /* Owns the comparison of sites with each other: the facts that must not occur twice. */
 
-/** A kind of fact that may occur in only one site. */
 export type FactKind = 'cluster' | 'hostname' | 'address' | 'mac' | 'cluster id';
 
 /** A fact that no two sites may share, and its place in the site's files. */
@@ -25,12 +25,9 @@ export type SiteFacts = { readonly name: string; readonly facts: readonly SiteFa
 type Install = SiteDocument<typeof INSTALL_CONFIG>;
 type ImageBased = SiteDocument<typeof IMAGE_BASED_CONFIG>;
 
-type Writer = (kind: FactKind, value: string, path: string) => readonly SiteFact[];
+export type FactWriter = (kind: FactKind, value: string, path: string) => readonly SiteFact[];
 
-/**
- * A fact that a site shares with another but must not. It names the other site, its file and its
- * line.
- */
+/** A fact that a site must not share with another site, which the finding names with file and line. */
 export type AcrossFinding = Problem<FilePlace> & {
   /** The site that gets the finding; the other site gets its own. */
   readonly name: string;
@@ -40,11 +37,7 @@ type Holder = { readonly name: string; readonly fact: SiteFact };
 
 type Told = Omit<AcrossFinding, 'severity'> & { readonly kind: FactKind };
 
-/**
- * Lists the facts of one site that no other site may share.
- *
- * @param machine empty if no machine network is written
- */
+/** Lists the facts that no other site may share; `machine` is empty if no machine network is written. */
 export function listFacts(
   install: Install,
   imageBased: ImageBased,
@@ -55,19 +48,19 @@ export function listFacts(
   const { hostname = '', cluster_id: clusterId = '' } = imageBased.value;
   const ofInstall = createWriter(install);
   const ofImageBased = createWriter(imageBased);
+  const network = { path: 'networkConfig', value: imageBased.value.networkConfig };
   return [
     ...ofInstall('cluster', name === '' ? '' : `${name}.${domain}`, 'metadata.name'),
     ...ofImageBased('hostname', hostname, 'hostname'),
     ...ofImageBased('cluster id', clusterId, 'cluster_id'),
-    ...listNetworkFacts(ofImageBased, imageBased.value.networkConfig, machine),
+    ...listNetworkFacts(ofImageBased, network, machine),
   ];
 }
 
 /**
- * Finds facts that occur in more than one site: names and domains of clusters, hostnames,
- * addresses of nodes, MAC addresses, cluster ids. Takes time and memory in proportion to the
- * facts. Facts that sites may share are only warnings: behind address translation, for example,
- * every site may have the same addresses.
+ * Finds facts that occur in more than one site: names and domains of clusters, hostnames, addresses of nodes,
+ * MAC addresses, cluster ids. Takes time and memory in proportion to the facts. Facts that sites may share
+ * are only warnings: behind address translation, for example, every site may have the same addresses.
  */
 export function checkAcrossSites(
   sites: Iterable<SiteFacts>,
@@ -95,8 +88,8 @@ export function checkAcrossSites(
 /** Characters; no valid value is longer. */
 const LONGEST_FACT = 1000;
 
-const createWriter =
-  ({ file, lineOf }: Pick<Install, 'file' | 'lineOf'>): Writer =>
+export const createWriter =
+  ({ file, lineOf }: Pick<Install, 'file' | 'lineOf'>): FactWriter =>
   (kind, value, path) =>
     value === ''
       ? []
@@ -109,12 +102,13 @@ const createWriter =
           },
         ];
 
-function listNetworkFacts(
-  write: Writer,
-  network: ImageBased['value']['networkConfig'],
+/** The MAC addresses and addresses of a host, whose network is at a path of its document. */
+export function listNetworkFacts(
+  write: FactWriter,
+  { path: at, value }: { readonly path: string; readonly value: Plain | undefined },
   machine: readonly Cidr[],
 ): readonly SiteFact[] {
-  const interfaces = readInterfaces(network).filter(({ state }) => state === 'up');
+  const interfaces = readInterfaces(value).filter(({ state }) => state === 'up');
   // A VLAN or a bond may have the address of the interface below it.
   const macs = new Map(interfaces.map(({ 'mac-address': mac = '', path }) => [mac, path]));
   const addresses = interfaces
@@ -124,9 +118,9 @@ function listNetworkFacts(
   return [
     ...[...macs]
       .filter(([mac]) => mac !== '')
-      .flatMap(([mac, path]) => write('mac', mac, `networkConfig.${path}.mac-address`)),
+      .flatMap(([mac, path]) => write('mac', mac, `${at}.${path}.mac-address`)),
     ...addresses.flatMap(({ subnet, path }) =>
-      write('address', formatAddress(subnet), `networkConfig.${path}`),
+      write('address', formatAddress(subnet), `${at}.${path}`),
     ),
   ];
 }
@@ -136,10 +130,7 @@ const hintAt = (kind: FactKind): { readonly hint?: string } =>
     ? { hint: `if that is intended, add --allow-shared ${kind}` }
     : {};
 
-/**
- * The first site's finding names the second, and every other site's names the first: one line for
- * each, regardless of their number.
- */
+/** The first site's finding names the second, every other finding names the first: one line for each site. */
 const tell = (holders: readonly Holder[]): readonly Told[] =>
   holders.flatMap((holder, index) => {
     const other = holders[index === 0 ? 1 : 0];

@@ -21,9 +21,7 @@ import { checkReleaseRegistry, explainRepository } from './rules/images.ts';
 
 /* Owns the rules and warnings of image-based-installation-config.yaml. */
 
-/**
- * image-based-installation-config.yaml, complete: keys that the user left out have their defaults.
- */
+/** image-based-installation-config.yaml, complete: keys that the user left out have their defaults. */
 export type InstallationConfig = InstallationSettings & {
   readonly architecture: 'amd64' | 'arm64';
   /** Ignition JSON, which may hold passwords. */
@@ -55,7 +53,6 @@ export function checkInstallationRules(
   ];
 }
 
-/** Warns of values in image-based-installation-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallation(
   { additionalTrustBundle, installationDisk, ignitionConfigOverride }: InstallationConfig,
   report: ReportProblem,
@@ -151,10 +148,7 @@ function checkDigestSources(
   );
 }
 
-/**
- * Blanks around the elements of noProxy have no meaning here; install-config.yaml may not have
- * them.
- */
+/** Blanks around the elements of noProxy have no meaning here; install-config.yaml may not have them. */
 function withoutBlanks({ noProxy, ...urls }: InstallationProxy): InstallationProxy {
   if (noProxy === undefined) return urls;
   const elements = noProxy.split(',').map((element) => element.trim());

@@ -3,7 +3,7 @@ import { readFileIfPresent } from '../base/disk/files.ts';
 import { ConfigError, ConfigProblems, type DocumentProblem } from '../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
-import { rememberSecret } from '../base/text/redact.ts';
+import type { Redaction } from '../base/text/redact.ts';
 import { readConfigText } from '../config/load.ts';
 import { formatNetworkConfig } from '../nmstate/index.ts';
 import { checkConfiguration, listKeys, readConfiguration } from '../shape/configuration.ts';
@@ -19,49 +19,41 @@ import {
 import { INSTALLATION } from './installation-shape.ts';
 import { checkNetworkConfig, warnOfNetworkConfig } from './rules/network-config.ts';
 
-/*
- * Owns the reading of image-based-installation-config.yaml: its references, defaults and checks,
- * and post.sh next to it.
- */
+/* Owns the reading of image-based-installation-config.yaml and of post.sh next to it. */
 
 export type InstallationOptions = {
-  /** The file's name in problems. */
   readonly shownAs?: string;
   /**
    * Environment in which `env:NAME` is looked up; `file:PATH` begins at the folder of the
    * configuration.
    */
   readonly env?: NodeJS.ProcessEnv;
+  /** Masks the pull secret. */
+  readonly redaction: Redaction;
   /** Describes the fault of a network configuration in its normal form, if there is one. */
   readonly judgeNetwork?: (text: string) => Promise<string | undefined>;
-  /** Receives warnings of values that are allowed but rarely intended. */
   readonly warn?: (warning: DocumentProblem) => void;
 };
 
 /** File name that openshift-install uses. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
 
-/**
- * Decides by the `kind` of the text, else by the file's name: openshift-install does not require
- * `kind`.
- */
+/** Decides by the `kind` of the text, else by the file's name: openshift-install does not require `kind`. */
 export const isInstallationConfig = (path: string, text: string): boolean =>
   /^kind:[ \t]*["']?ImageBasedInstallationConfig\b/m.test(text) ||
   (basename(path) === INSTALLATION_CONFIG_NAME &&
     !/^kind:[ \t]*["']?ApplianceConfig\b/m.test(text));
 
 /**
- * Reads, checks and completes an image-based-installation-config.yaml.
- *
- * @throws ConfigProblems `config.problems` with all of them; ConfigError `config.missing`,
+ * @throws ConfigProblems `config.problems` with all problems; ConfigError `config.missing`,
  * `config.unreadable`, `config.too-large`
  */
 export async function readInstallationConfig(
   path: string,
-  { shownAs = path, env = {}, judgeNetwork, warn }: InstallationOptions = {},
+  { shownAs = path, env = {}, redaction, judgeNetwork, warn }: InstallationOptions,
 ): Promise<InstallationConfig> {
   const text = readConfigText(path);
-  const source = { directory: dirname(resolve(path)), env };
+  const source = { directory: dirname(resolve(path)), env, redaction };
   const { networkConfig } = checkInstallationConfig(text, shownAs, { source }).config;
   const verdict = networkConfig === undefined ? undefined : await judgeNetwork?.(networkConfig);
   const { config, problems, warnings } = checkInstallationConfig(text, shownAs, {
@@ -160,7 +152,7 @@ function applyDefaults(written: Plain, networkConfig?: string): InstallationConf
     ...(proxy && {
       proxy: Object.fromEntries(Object.entries(proxy).filter(([, text]) => text !== '')),
     }),
-    pullSecret: readPullSecret(value.pullSecret),
+    pullSecret: new Secret(value.pullSecret),
     releaseRegistry: value.releaseRegistry ?? '',
     seedImage: value.seedImage,
     seedVersion: value.seedVersion,
@@ -184,8 +176,3 @@ function judgeNetworkConfig(
 
 const isObject = (value: Plain | undefined): value is Readonly<Record<string, Plain>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-function readPullSecret(text: string): Secret {
-  rememberSecret(text);
-  return new Secret(text);
-}

@@ -16,21 +16,13 @@ import { append, objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { joinProblem } from '../base/text/words.ts';
 import { findPayloadFaults } from '../openshift/node/payloads.ts';
 import { parseDocument, findYamlExcess, explainYaml } from '../shape/parse-text.ts';
-import type { Site, SiteFile } from './site.ts';
+import { cutDocuments, isBlank, type ManifestPiece, PIECE, SEPARATOR } from './manifest-pieces.ts';
+import type { ImageBasedSite, SiteFile } from './site.ts';
 
 /* Owns the rules of extra manifests, which the node applies without any further check. */
 
 /** The reason why the node cannot apply a manifest. */
 type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
-
-/** A document as the node cuts it out of the file. */
-type Piece = {
-  /** Number of the document, from 1. */
-  readonly number: number;
-  /** Number of the document's first line in the file, from 1. */
-  readonly line: number;
-  readonly text: string;
-};
 
 type At = (offset: number, problem: string, hint?: string) => ManifestFault;
 
@@ -39,7 +31,6 @@ const FOLDER = 'extra-manifests/';
 /** The node applies files one by one; it does not ask which other files a kustomization names. */
 const KUSTOMIZATION = /^kustomization\.ya?ml$/i;
 
-/** Manifests above this size are not parsed. */
 const MAX_PARSED = 1 << 20;
 
 const START = { line: 1, column: 1 };
@@ -50,7 +41,7 @@ export const checkExtraManifests = (files: readonly SiteFile[]): readonly Docume
     if (KUSTOMIZATION.test(file.path.slice(FOLDER.length))) {
       const problem = 'the node cannot apply a kustomization';
       return [
-        createProblem(file, {
+        createManifestProblem(file, {
           ...START,
           problem,
           hint: 'put the manifests that it renders here instead',
@@ -59,14 +50,15 @@ export const checkExtraManifests = (files: readonly SiteFile[]): readonly Docume
     }
     if (file.bytes.length > MAX_PARSED) return [];
     return findManifestFaults(file.bytes).map((fault) =>
-      createProblem(file, { ...fault, problem: `the node cannot apply it: ${fault.problem}` }),
+      createManifestProblem(file, {
+        ...fault,
+        problem: `the node cannot apply it: ${fault.problem}`,
+      }),
     );
   });
 
-/**
- * Files directly in extra-manifests that have the extension of a manifest, sorted by their bytes.
- */
-export const listExtraManifests = (files: readonly SiteFile[]): Site['extraManifests'] =>
+/** Files directly in extra-manifests that have the extension of a manifest, sorted by their bytes. */
+export const listExtraManifests = (files: readonly SiteFile[]): ImageBasedSite['extraManifests'] =>
   files
     .filter(isManifest)
     .map(({ path, bytes }) => ({ name: path.slice(FOLDER.length), bytes }))
@@ -78,15 +70,16 @@ const LONGEST_NAME = 30;
 /** Warns of files that are left out, and of names that some readers cut. */
 export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
   files
-    .filter(({ path }) => path.startsWith(FOLDER))
+    .filter(({ path }) => path.includes('/'))
     .flatMap((file) => {
       if (!isManifest(file)) {
-        const problem = 'is ignored: extra manifests are *.yaml, *.yml and *.json without folders';
-        return [createProblem(file, { ...START, problem })];
+        const problem =
+          'is ignored: manifests are *.yaml, *.yml and *.json in extra-manifests, without folders';
+        return [createManifestProblem(file, { ...START, problem })];
       }
       const { length } = file.path.slice(FOLDER.length);
       const problem = `the name has ${length} characters, more than ${LONGEST_NAME}`;
-      return length > LONGEST_NAME ? [createProblem(file, { ...START, problem })] : [];
+      return length > LONGEST_NAME ? [createManifestProblem(file, { ...START, problem })] : [];
     });
 
 /** Sites of a fleet share their manifests, so this many results are cached. */
@@ -98,7 +91,7 @@ const cached = new Map<string, readonly ManifestFault[]>();
  * (`lca-cli/postpivot/postpivot.go`, `applyManifests`). It stops at the first document that is not
  * an object with apiVersion, kind and name, or a list of such objects in `items`.
  */
-function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
+export function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
   const key = digestOf(bytes);
   const known = cached.get(key);
   if (known) return known;
@@ -116,47 +109,18 @@ const MOST_FAULTS = 20;
 
 function listFaults(text: string): readonly ManifestFault[] {
   const faults: ManifestFault[] = [];
-  for (const piece of splitDocuments(text)) {
+  for (const piece of cutDocuments(text)) {
     append(faults, checkDocument(piece));
     if (faults.length >= MOST_FAULTS) break;
   }
   return faults.slice(0, MOST_FAULTS);
 }
 
-/** Kubernetes accepts only blanks and comments after a separator. */
-const SEPARATOR = /^---[ \t]*[^\s#]/;
-
-/**
- * Splits a text like Kubernetes' YAMLReader: before every line that begins with `---`. Unlike in
- * YAML, the text before the first such line is a document, even if it is only a comment.
- */
-function splitDocuments(text: string): readonly Piece[] {
-  if (text.trim() === '') return [];
-  const pieces: Piece[] = [];
-  let start = 0;
-  let lines: string[] = [];
-  const finish = (): void => {
-    if (lines.length === 0) return;
-    pieces.push({ number: pieces.length + 1, line: start + 1, text: lines.join('') });
-    lines = [];
-  };
-  for (const [index, line] of (text.match(/[^\n]*\n|[^\n]+$/g) ?? []).entries()) {
-    if (line.startsWith('---') && lines.length > 0) {
-      finish();
-      if (!SEPARATOR.test(line)) continue;
-    }
-    if (lines.length === 0) start = index;
-    lines.push(line);
-  }
-  finish();
-  return pieces;
-}
-
 const SEPARATOR_HINT = 'write "---" on its own line';
 
 const BLANK_HINT = 'remove the "---" that separates it';
 
-function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] {
+function checkDocument({ number, line, text }: ManifestPiece): readonly ManifestFault[] {
   const lines = new LineCounter();
   const name = `document ${number}`;
   const at = (offset: number, problem: string, hint?: string): ManifestFault => {
@@ -172,20 +136,11 @@ function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] 
   if (excess) return [at(0, `cannot be read: ${excess.message}`)];
   const separator = SEPARATOR.exec(text);
   if (separator) return [at(0, 'begins with more than "---" on its line', SEPARATOR_HINT)];
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    uniqueKeys: false,
-    version: '1.1' as const,
-    logLevel: 'silent' as const,
-  });
+  const document = parseDocument(text, { ...PIECE, lineCounter: lines });
   const [error] = document.errors;
   if (error) return [at(error.pos[0], `cannot be read: ${explainYaml(error.code)}`)];
   return isBlank(document) ? [at(0, explainBlank(text), BLANK_HINT)] : checkObject(document, at);
 }
-
-const isBlank = ({ contents }: Document.Parsed): boolean =>
-  contents === null || (isScalar(contents) && contents.value === null);
 
 const explainBlank = (text: string): string =>
   text.includes('#') ? 'has only comments' : 'is empty';
@@ -288,7 +243,10 @@ const isManifest = ({ path }: SiteFile): boolean =>
 
 type Finding = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
 
-const createProblem = ({ shownAs }: SiteFile, finding: Finding): DocumentProblem => ({
+export const createManifestProblem = (
+  { shownAs }: SiteFile,
+  finding: Finding,
+): DocumentProblem => ({
   severity: 'error',
   code: 'sites.manifest',
   file: shownAs,

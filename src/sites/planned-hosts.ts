@@ -15,7 +15,7 @@ import {
   type TypeOf,
 } from '../shape/shape.ts';
 import { PUBLIC_KEYS } from './documents.ts';
-import { DEFAULT_REPLICAS } from './rules/machine-pools.ts';
+import { countNodes } from './rules/machine-pools.ts';
 
 /* Reads the hosts of a site from the files of an agent-based installation, as far as a medium has to fit them. */
 
@@ -72,12 +72,10 @@ function read<S extends Shape>(path: string, shownAs: string, shape: S): TypeOf<
 }
 
 function listPlanned(
-  { controlPlane, arbiter, compute = [{}] }: TypeOf<typeof INSTALL_POOLS>,
+  pools: TypeOf<typeof INSTALL_POOLS>,
   hosts: readonly AgentHost[],
 ): readonly PlannedHosts[] {
-  const masters = controlPlane?.replicas ?? DEFAULT_REPLICAS;
-  const arbiters = arbiter ? (arbiter.replicas ?? 0) : 0;
-  const workers = compute.reduce((sum, pool) => sum + countWorkers(pool), 0);
+  const { master: masters, arbiter: arbiters, worker: workers } = countNodes(pools);
   const isSingle = masters === 1 && workers + arbiters === 0;
   const all: readonly PlannedHosts[] = [
     plan(isSingle ? 'single node' : 'control plane', masters, ofRole(hosts, 'master')),
@@ -86,9 +84,6 @@ function listPlanned(
   ];
   return all.filter(({ count, host }) => count > 0 || host === 'control plane');
 }
-
-const countWorkers = ({ name, replicas }: TypeOf<typeof POOL>): number =>
-  replicas ?? (name === 'edge' ? 0 : DEFAULT_REPLICAS); // installer, pkg/types/defaults/machinepools.go
 
 /** Hosts without a role get any. */
 const ofRole = (hosts: readonly AgentHost[], wanted: string): readonly AgentHost[] =>

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { ConfigError, type FileProblem } from '../base/errors.ts';
-import { checkSite, type CheckOptions } from './check.ts';
+import type { CheckOptions } from './check.ts';
+import { checkAnySite } from './check-any.ts';
 import type { SiteFacts } from './facts.ts';
 import type { Site, SiteInput } from './site.ts';
+import { convertResources } from './resources/convert.ts';
 import type { SiteList } from './sources/list.ts';
 
-/*
- * Owns the reading of sites one by one, and the memory that holds valid sites between check and
- * build.
- */
+/* Owns the reading of sites one by one, and the memory that holds valid sites between check and build. */
 
 /** The result of reading a site. It is small, except for the site and its files. */
 export type ReadSite = {
@@ -22,7 +21,6 @@ export type ReadSite = {
   readonly files: SiteInput['files'];
 };
 
-/** Reads and checks the sites of a list, each by itself. */
 export type SiteReader = {
   readonly read: (name: string) => Promise<ReadSite>;
   /**
@@ -65,8 +63,11 @@ export function createSiteReader(list: SiteList, options: CheckOptions): SiteRea
   };
 }
 
-function checkInput(input: SiteInput, options: CheckOptions): ReadSite {
-  const { site, facts, references, problems, warnings } = checkSite(input, options);
+function checkInput(given: SiteInput, options: CheckOptions): ReadSite {
+  const { flow } = options;
+  const isMade = given.isOfResources === true;
+  const input = isMade ? convertResources(given, flow) : given;
+  const { site, facts, references, problems, warnings } = checkAnySite(input, options);
   const findings = limit([
     ...problems,
     ...warnings.map((warning) => ({ ...warning, severity: 'warning' as const })),
@@ -74,13 +75,11 @@ function checkInput(input: SiteInput, options: CheckOptions): ReadSite {
   // A text cut out of a file keeps the whole file in memory; a clone does not.
   const small = structuredClone({ findings, ...(facts && { facts }) });
   const { files } = input;
-  return { inputs: digestInputs(files, references), ...small, ...(site && { site }), files };
+  const values = isMade ? new Map([...references, ['--flow', flow ?? '']]) : references;
+  return { inputs: digestInputs(given.files, values), ...small, ...(site && { site }), files };
 }
 
-/**
- * A digest of everything that a site is made from: its files and the values they refer to. Sizes
- * separate the files, so that no two sets of files have the same bytes.
- */
+/** Sizes separate the files, so that no two sets of files have the same bytes. */
 function digestInputs(files: SiteInput['files'], references: ReadonlyMap<string, string>): Digest {
   const hash = createHash('sha256');
   for (const { path, bytes } of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {

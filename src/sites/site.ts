@@ -1,12 +1,18 @@
-import { DiskError, InterruptedError, SealiftError, type FileProblem } from '../base/errors.ts';
+import {
+  DiskError,
+  type DocumentProblem,
+  InterruptedError,
+  SealiftError,
+  type FileProblem,
+} from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { redact } from '../base/text/redact.ts';
+import { redactAddresses } from '../base/text/redact.ts';
+import type { HostNetwork } from '../nmstate/index.ts';
+import type { AgentCluster } from '../openshift/agent/agent-cluster.ts';
+import type { ReportProblem } from '../shape/report.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 
-/*
- * Owns the types of a site: its unread inputs, its checked form, and problems and warnings that
- * concern one site.
- */
+/* Owns the types of a site: its unread inputs, its checked form, and the findings that concern one site. */
 
 /** A file of a site's inputs, out of a folder, an archive or a filled template. */
 export type SiteFile = {
@@ -17,6 +23,16 @@ export type SiteFile = {
   readonly shownAs: string;
   /** Base of relative paths in `file:` references; absent inside an archive. */
   readonly directory?: string;
+  /** Present for a file that was made of resources: problems are told where a person wrote their values. */
+  readonly places?: SitePlacesOfValues;
+};
+
+/** The places in a resource of the values of a file that was made of it. */
+export type SitePlacesOfValues = {
+  readonly report: ReportProblem;
+  readonly lineOf: (path: string) => number;
+  /** The path in the resource of a path in the file. */
+  readonly toPath: (path: string) => string;
 };
 
 /** The inputs of one configuration ISO, not read yet. */
@@ -24,12 +40,14 @@ export type SiteInput = {
   /** Name of the folder or of the row, which is also the name of its ISO. */
   readonly name: string;
   readonly files: readonly SiteFile[];
+  /** True if the files have resources of Kubernetes, of which those of a site are made. */
+  readonly isOfResources?: boolean;
+  /** Found while the files were made of resources. */
+  readonly problems?: readonly DocumentProblem[];
+  readonly warnings?: readonly DocumentProblem[];
 };
 
-/**
- * The parts of install-config.yaml that reach a configuration ISO, as written and without
- * defaults: keys that the user left out stay absent.
- */
+/** The parts of install-config.yaml that reach a configuration ISO, as written: left-out keys stay absent. */
 export type SiteInstallConfig = {
   readonly clusterName: string;
   readonly baseDomain: string;
@@ -46,7 +64,6 @@ export type SiteInstallConfig = {
   readonly imageDigestSources?: readonly DigestSource[];
 };
 
-/** image-based-config.yaml. */
 export type SiteImageBasedConfig = {
   readonly additionalNTPSources: readonly string[];
   readonly hostname: string;
@@ -59,7 +76,32 @@ export type SiteImageBasedConfig = {
 };
 
 /** A site whose inputs passed every check for a single site. */
-export type Site = {
+export type Site = ImageBasedSite | AgentSite;
+
+/** A cluster of several nodes, or of one, that agents install from a live ISO. */
+export type AgentSite = {
+  readonly kind: 'agent';
+  readonly name: string;
+  readonly cluster: AgentCluster;
+};
+
+/** The networks of the hosts that have one. */
+export const listHostNetworks = ({ hosts }: AgentCluster): readonly HostNetwork[] =>
+  hosts.flatMap(({ network, interfaces }) =>
+    network === undefined
+      ? []
+      : [
+          {
+            networkConfig: network.text,
+            value: network.value,
+            interfaces: interfaces.map(({ name = '', macAddress }) => ({ name, macAddress })),
+          },
+        ],
+  );
+
+/** A single node that is installed from a seed image. */
+export type ImageBasedSite = {
+  readonly kind: 'image-based';
   readonly name: string;
   readonly install: SiteInstallConfig;
   readonly imageBased: SiteImageBasedConfig;
@@ -67,10 +109,7 @@ export type Site = {
   readonly extraManifests: readonly { readonly name: string; readonly bytes: Uint8Array }[];
 };
 
-/**
- * True if the error concerns one site: a full disk or an abort concerns all sites, and a bug
- * concerns every run.
- */
+/** True if the error concerns one site: a full disk or an abort concerns all sites, a bug every run. */
 export const isOfOneSite = (error: unknown): error is SealiftError =>
   error instanceof SealiftError &&
   !(error instanceof DiskError || error instanceof InterruptedError);
@@ -78,17 +117,19 @@ export const isOfOneSite = (error: unknown): error is SealiftError =>
 /** A problem of the site that describes why a valid site got no ISO. */
 export const findingOfError = (file: string, error: SealiftError): FileProblem => {
   const { code, message, expected, found, hint } = error;
-  const values = { expected: expected && redact(expected), found: found && redact(found) };
+  const values = {
+    expected: expected && redactAddresses(expected),
+    found: found && redactAddresses(found),
+  };
   return {
     severity: 'error',
     code,
     file,
-    problem: redact(`${message} [${code}]`),
+    problem: redactAddresses(`${message} [${code}]`),
     ...withoutUndefined({ ...values, hint }),
   };
 };
 
-/** A warning about an output file of a site that the user should check. */
 export const warnOfFile = (file: string, problem: string, hint?: string): FileProblem => ({
   severity: 'warning',
   code: 'sites.output',

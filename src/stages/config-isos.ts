@@ -39,9 +39,8 @@ import {
 import { leaseOptionsOf } from './tools.ts';
 
 /*
- * The configuration ISOs of sites as a product: it claims the output directory, has the ISOs of
- * all good sites made, and writes the list of all sites. It also validates sites without writing
- * anything.
+ * The configuration ISOs of sites as a product: it claims the output directory, has the ISOs of all good
+ * sites made, and writes the list of all sites. It also validates sites without writing anything.
  */
 
 export type ConfigIsosReport = SiteListing & {
@@ -52,7 +51,6 @@ export type ConfigIsosReport = SiteListing & {
   readonly reused: number;
 };
 
-/** Findings about the inputs of sites. */
 export type SitesVerdict = {
   /** Number of sites that an ISO could be made of. */
   readonly good: number;
@@ -70,13 +68,12 @@ export type SitesVerdict = {
 };
 
 /**
- * Makes a configuration ISO of each site, with kubeconfig and password next to it, and a list of
- * all. A bad site never stops the others: it is among `failed`. After being killed at any moment,
- * the same request makes what is missing, with the same keys. Two builds of one output directory
- * exclude each other.
+ * Makes a configuration ISO of each site, with kubeconfig and password next to it, and a list of all. A bad
+ * site never stops the others: it is among `failed`. After being killed at any moment, the same request makes
+ * what is missing, with the same keys. Two builds of one output directory exclude each other.
  *
- * @throws ConfigError `config-iso.no-sites`, the errors of `listSites` and `openRetained`;
- * DiskError; UsageError `usage.drop-in`, `usage.use-generation`, the errors of `claimFolder`
+ * @throws ConfigError `config-iso.no-sites`, the errors of `listSites` and `openRetained`; DiskError;
+ * UsageError `usage.drop-in`, `usage.use-generation`, the errors of `claimFolder`
  */
 export async function buildConfigIsos(
   request: ConfigIsosRequest,
@@ -99,8 +96,7 @@ export async function buildConfigIsos(
 }
 
 /**
- * Reports everything that a build would report about the inputs, without making or writing
- * anything.
+ * Reports everything that a build would report about the inputs, without making or writing anything.
  *
  * @throws ConfigError `config-iso.no-sites`, the errors of `listSites`; UsageError `usage.drop-in`
  */
@@ -127,10 +123,7 @@ export async function validateSites(
   }
 }
 
-/**
- * Explains an obstacle that concerns all sites; a problem with the place of one site was reported
- * for that site.
- */
+/** Explains an obstacle for all sites; a problem with the place of one site was reported for that site. */
 function explainObstacle(cause: unknown, out: string): unknown {
   if (!isErrno(cause, 'EEXIST', 'ENOTDIR', 'EISDIR', 'ERR_FS_EISDIR')) {
     return explainOutputError(cause, out);
@@ -210,10 +203,6 @@ function nameGenerations({ sites }: Survey, request: ConfigIsosRequest): ConfigI
   );
 }
 
-/**
- * Refuses named sites that do not exist.
- * @throws ConfigError `config-iso.unknown-site`
- */
 function refuseStrangers(
   { sites }: Survey,
   { newIdentities, useGenerations }: ConfigIsosRequest,
@@ -233,14 +222,10 @@ function refuseStrangers(
   }
 }
 
-/**
- * Refuses a source without sites.
- * @throws ConfigError `config-iso.no-sites`
- */
 function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
   if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
   throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
-    hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such folders',
+    hint: 'give a folder with install-config.yaml and image-based-config.yaml or agent-config.yaml, or a folder of such folders',
   });
 }
 
@@ -272,10 +257,7 @@ async function claimFolder(request: ConfigIsosRequest): Promise<void> {
   );
 }
 
-/**
- * Refuses a state that no build made. A state whose README was lost is recognized by the names of
- * its files.
- */
+/** A state whose README was lost is recognized by the names of its files. */
 async function refuseForeignState(state: string): Promise<void> {
   if ((await readRegularFile(readmeOf(state))) !== undefined) return;
   const names = unlessAbsent(() => lstatSync(state)) ? await readdir(state) : [];

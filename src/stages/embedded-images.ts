@@ -16,34 +16,28 @@ import type { BuildTools } from './tools.ts';
 /* The images that an installation ISO carries besides its configuration. */
 
 /** The release payload that the request names, verified. */
-export function resolveNamedRelease(
+export async function resolveNamedRelease(
   { release: url, config, signatures }: InstallationIsoRequest,
   tools: BuildTools,
-): Promise<Release> | undefined {
+): Promise<Release | undefined> {
   if (url === undefined) return undefined;
   const arch = architectureOf(config);
   const wanted = { url, arch, version: ANY_VERSION, channel: '' };
   return resolveVerified(wanted, tools, { signatures });
 }
 
-/**
- * Placeholder: `X.Y` is only used to ask the update graph, which is not consulted for a pullspec.
- */
+/** Placeholder: `X.Y` is only used to ask the update graph, which is not consulted for a pullspec. */
 const ANY_VERSION = '4.0';
 
-/**
- * Plans the seed, the release and all other carried images, by digest, when there is room for
- * them.
- */
+/** Plans the seed, the release and all other carried images, by digest, when there is room for them. */
 export async function planEmbedded(
   request: InstallationIsoRequest,
   tools: BuildTools,
-  named: Promise<Release> | undefined,
+  release: Release | undefined,
 ): Promise<EmbeddedImages | undefined> {
   const { config, embed } = request;
   const isWanted = embed.seed || embed.release || embed.precached || embed.images.length > 0;
   if (!isWanted) return undefined;
-  const release = await named;
   const server = await chooseServer(request, tools, release);
   const { engine } = tools;
   const arch = architectureOf(config);
@@ -54,18 +48,15 @@ export async function planEmbedded(
       : []),
     ...embed.images,
   ];
-  const plan = engine.run(planMirror, {
+  const plan = await engine.run(planMirror, {
     ...EVERYTHING,
     additionalImages: [...new Set(wanted)].map((name) => ({ name })),
     arch,
     registryImage: server.reference,
     ...(embed.release && release && { release }),
   });
-  await engine.run(checkSpace, {
-    plan,
-    ...roomOf(request),
-  });
-  return { plan: await plan, server };
+  await engine.run(checkSpace, { plan, ...roomOf(request) });
+  return { plan, server };
 }
 
 export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
@@ -79,7 +70,7 @@ const EVERYTHING = {
 } as const;
 
 async function chooseServer(
-  { config, embed: { registryImage }, graphUrl, saved, signatures }: InstallationIsoRequest,
+  { config, embed: { registryImage }, graphUrl, signatures }: InstallationIsoRequest,
   tools: BuildTools,
   release: Release | undefined,
 ): Promise<RegistryImageChoice> {
@@ -92,7 +83,7 @@ async function chooseServer(
     });
   }
   if (release) {
-    const options = { release, saved, signatures, configure: CONFIGURE_BY_OPTION };
+    const options = { release, signatures, configure: CONFIGURE_BY_OPTION };
     return selectRegistryImage({ ...options, ...withoutUndefined({ graphUrl }) }, tools);
   }
   throw new ConfigError(

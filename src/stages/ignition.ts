@@ -8,6 +8,7 @@ import {
   OVERRIDE_PATHS,
 } from '../openshift/installer/overrides.ts';
 import { toNodeRelease, type ClusterSettings } from '../openshift/node/cluster.ts';
+import type { RegistryCarrier } from '../openshift/node/registry.ts';
 import { formatNodeRegistriesConf } from '../openshift/node/mirror-sets.ts';
 import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
 import { skipsLocalRegistry } from '../openshift/release/manifests.ts';
@@ -26,11 +27,23 @@ import type { BuildTools } from './tools.ts';
 
 /* The two Ignition configs of a live ISO: this file connects the steps that render them. */
 
+/** Content of a live ISO, and what its Ignition configs wait for. */
+type Rendered = LiveIsoImages & {
+  /** registries.conf of the nodes. */
+  readonly registriesConf: string;
+  /** Resolved when there is room for what is fetched. */
+  readonly reserved: Promise<unknown>;
+  /** Default: `iso`. */
+  readonly registryOn?: RegistryCarrier;
+  /** Further kernel arguments of the recovery entry. */
+  readonly menuKargs?: readonly string[];
+};
+
 /** Renders both Ignition configs of the medium, as JSON text. */
 export function renderIgnition(
   request: LiveIsoRequest,
   tools: BuildTools,
-  images: LiveIsoImages,
+  content: Rendered,
 ): {
   readonly bootstrap: Promise<RenderedBootstrap>;
   readonly unconfigured: Promise<string>;
@@ -38,10 +51,9 @@ export function renderIgnition(
   readonly installer?: Promise<FileInput>;
 } {
   const { config, manifests, disableImagePolicy } = request;
-  const { stopLocalRegistry } = config;
-  const { release, plan, catalogs, registryImage, workspace } = images;
-  const registriesConf = followOverrides(request, tools, images);
-  registriesConf.catch(() => undefined); // the stages that wait for it report its failure
+  const { stopLocalRegistry, enableInteractiveFlow: interactive, skipLocalRegistry } = config;
+  const { release, plan, catalogs, registryImage, workspace, registriesConf } = content;
+  const { registryOn, menuKargs } = content;
   const bootstrap = tools.engine.run(renderBootstrap, {
     release,
     plan,
@@ -50,15 +62,17 @@ export function renderIgnition(
     manifests,
     stopLocalRegistry,
     registriesConf,
-    skipLocalRegistry: decideLocalRegistry(request, images),
+    skipLocalRegistry: skipsLocalRegistry(release, {
+      interactive,
+      ...withoutUndefined({ skipLocalRegistry }),
+    }),
     registryData: config.build.registryData,
     ...clusterSettingsOf(request),
-    signatures: release.then(signaturesOf),
-    ...withoutUndefined({ disableImagePolicy }),
+    signatures: signaturesOf(release),
+    ...withoutUndefined({ disableImagePolicy, workspace, registryOn, menuKargs }),
     ...saltPassword(request, tools),
-    ...(workspace && { workspace }),
   });
-  return { bootstrap, ...renderForUser(request, tools, { ...images, registriesConf }) };
+  return { bootstrap, ...renderForUser(request, tools, content) };
 }
 
 export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
@@ -68,18 +82,14 @@ export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings =
   useDefaultSourceNames: config.useDefaultSourceNames,
 });
 
-/**
- * Returns the registries.conf of the nodes, rendered or from the user, after checking that the
- * files next to the configuration fit the medium.
- */
-async function followOverrides(
+/** registries.conf, rendered or given. Checks that the files next to the configuration fit the medium. */
+export function chooseRegistriesConf(
   { config, overrides, ignition }: LiveIsoRequest,
   { emit }: BuildTools,
-  images: LiveIsoImages,
-): Promise<string> {
+  { release: { arch }, plan }: LiveIsoImages,
+): string {
   const { registriesConf: override, infraEnv } = overrides;
   const { sshKey, enableInteractiveFlow: interactive } = config;
-  const [{ arch }, plan] = await Promise.all([images.release, images.plan]);
   if (infraEnv !== undefined) {
     const isRead = ignition === 'installer';
     checkInfraEnv(infraEnv, { arch, isRead, ...withoutUndefined({ sshKey }) });
@@ -94,56 +104,36 @@ async function followOverrides(
   return chosen;
 }
 
-function decideLocalRegistry(
-  { config }: LiveIsoRequest,
-  { release }: LiveIsoImages,
-): Promise<boolean> {
-  const { enableInteractiveFlow: interactive, skipLocalRegistry } = config;
-  return release.then((release) =>
-    skipsLocalRegistry(release, {
-      interactive,
-      ...withoutUndefined({ skipLocalRegistry }),
-    }),
-  );
-}
-
 function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engine }: BuildTools) {
   if (!text) return {};
   const salt = engine.run(drawPasswordSalt, { password: text });
   return { password: salt.then((salt) => ({ text, salt })) };
 }
 
-type WithRegistriesConf = LiveIsoImages & { readonly registriesConf: Promise<string> };
-
-/**
- * Renders the configuration of the user without values of a site, by the installer if the request
- * asks for the installer's own.
- */
+/** Renders the user's configuration without values of a site, by the installer if the request asks for it. */
 function renderForUser(
   request: LiveIsoRequest,
-  tools: BuildTools,
-  images: WithRegistriesConf,
+  { engine }: BuildTools,
+  { release, registriesConf, reserved }: Rendered,
 ): { readonly unconfigured: Promise<string>; readonly installer?: Promise<FileInput> } {
-  const { enableInteractiveFlow: interactive } = request.config;
-  const { release, registriesConf } = images;
-  const settings = { interactive, registriesConf };
-  const { engine } = tools;
-  const forNode = { ...settings, release: release.then(toNodeRelease) };
-  if (request.ignition !== 'installer') {
+  const { config, ignition, disableImagePolicy } = request;
+  const { enableInteractiveFlow: interactive, enableFips: fips } = config;
+  const forNode = { interactive, registriesConf, release: toNodeRelease(release) };
+  if (ignition !== 'installer') {
     return { unconfigured: engine.run(renderUnconfigured, forNode) };
   }
-  const { disableImagePolicy } = request;
-  const files = Promise.all([release, registriesConf]).then(([{ arch }, registriesConf]) =>
-    planInstallerInputs({ arch, registriesConf }).map(({ path, text }) => ({
+  const { arch, version } = release;
+  const installer =
+    config.build.installer === undefined
+      ? engine.run(fetchInstaller, { release, machine: MACHINE, fips }, reserved)
+      : engine.run(identifyInstaller, { path: config.build.installer });
+  const installed = engine.run(runInstaller, {
+    installer,
+    args: planInstallerArgs(version, interactive),
+    files: planInstallerInputs({ arch, registriesConf }).map(({ path, text }) => ({
       path,
       text: new Secret(text),
     })),
-  );
-  const installer = findInstaller(request, tools, images);
-  const installed = engine.run(runInstaller, {
-    installer,
-    args: release.then(({ version }) => planInstallerArgs(version, interactive)),
-    files,
     ...(disableImagePolicy === true && { environment: { [IMAGE_POLICY_VARIABLE]: 'true' } }),
   });
   return { installer, unconfigured: engine.run(renderUnconfigured, { ...forNode, installed }) };
@@ -155,13 +145,3 @@ const MACHINE =
     ['x64', 'amd64'],
     ['ppc64', 'ppc64le'],
   ]).get(process.arch) ?? process.arch;
-
-/** Finds the installer of this release, or the one that the user names. */
-const findInstaller = (
-  { config }: LiveIsoRequest,
-  { engine }: BuildTools,
-  { release, reserved }: LiveIsoImages,
-): Promise<FileInput> =>
-  config.build.installer === undefined
-    ? engine.run(fetchInstaller, { release, machine: MACHINE, fips: config.enableFips }, reserved)
-    : engine.run(identifyInstaller, { path: config.build.installer });

@@ -1,12 +1,11 @@
 import type { Digest } from '../base/digest.ts';
 import { fileOf } from '../base/disk/file-digests.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
-import { readUserInfo } from '../base/http/address.ts';
+import { decodeLogin } from '../base/http/address.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { formatValidIgnition } from '../ignition/index.ts';
 import { renderInstallationIgnition } from '../openshift/installation/ignition.ts';
-import { flatten, requireSame } from './resolved/fields.ts';
 import {
   describeServer,
   planLocalMirrors,
@@ -25,103 +24,96 @@ import {
   type CoreosStream,
   takeBaseIso,
 } from './1-resolve/fetch-base-iso.ts';
-import { compareSeed, readSeedVersion } from './1-resolve/read-seed.ts';
+import { compareSeed, readSeed } from './1-resolve/read-seed.ts';
 import { checkIsoSize } from './4-lay-out/check-size.ts';
 import { layOutInstallationIso } from './4-lay-out/lay-out-installation-iso.ts';
-import { buildIso } from './build.ts';
+import type { IsoProduct } from './build.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './embedded-images.ts';
 import {
   describeInstallationIso,
-  type InstallationIsoReport,
+  summarizeInstallationPlan,
+  type InstallationFacts,
+  type InstallationIsoPlan,
   type PreparedInstallationIso,
 } from './report/installation-iso.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './request.ts';
-import type { Lock } from './resolved/record.ts';
-import {
-  makeLock,
-  findPlaces,
-  heldBy,
-  requireLocked,
-  requireLockedInputs,
-} from './resolved/use.ts';
-import { reportMovedTags } from './resolved/moved-tags.ts';
-import { digestContents, requirePlanned } from './resolved/saved-plan.ts';
 import type { BuildTools } from './tools.ts';
 
-/*
- * The installation ISO as a product: it connects the steps that decide its bytes, and hands them
- * to `buildIso`.
- */
+/* The installation ISO as a product: it connects the steps that decide its bytes. */
 
-/** Builds a sealed ISO from a configuration. */
-export const buildInstallationIso = (
-  request: InstallationIsoRequest,
-  tools: BuildTools,
-): Promise<InstallationIsoReport> =>
-  buildIso(request, tools, {
-    prepare: prepareInstallationIso,
-    describe: describeInstallationIso,
-    pour: async ({ lanes }, { base, embedded }) => ({
-      lanes,
-      base: await fileOf(base),
-      blobs: (embedded?.plan ?? NO_IMAGES).blobs,
-      mode: 0o600, // the pull secret is on it
-    }),
-  });
+export const INSTALLATION_ISO: IsoProduct<
+  InstallationIsoRequest,
+  PreparedInstallationIso,
+  InstallationFacts,
+  InstallationIsoPlan
+> = {
+  name: 'installation-iso',
+  prepare: prepareInstallationIso,
+  describe: describeInstallationIso,
+  summarize: summarizeInstallationPlan,
+  listBlobs: (_request, { embedded }) => embedded?.plan.blobs ?? [],
+  pour: async ({ lanes }, { base, embedded }) => ({
+    lanes,
+    base: await fileOf(base),
+    blobs: (embedded?.plan ?? NO_IMAGES).blobs,
+    mode: 0o600, // the pull secret is on it
+  }),
+};
 
-/** Decides every byte of the ISO from a configuration: which stage feeds which. */
-export async function prepareInstallationIso(
+async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
-  const { config, epoch, saved } = request;
-  const { engine } = tools;
+  const { config, epoch } = request;
+  const { engine, resolved, registriesConf } = tools;
   checkInstallation(request); // before anything is fetched
   const seed = describeSeed(config);
-  requireLockedInputs(request, tools, Object.fromEntries(flatten(seed, 'seed')));
-  const places = await findPlaces(request, tools);
-  const release = resolveNamedRelease(request, tools);
-  const releases = Promise.all(release ? [release] : []);
-  releases.catch(() => undefined); // the stages that wait for the release report its failure
+  resolved.require({ seed });
+  const places = await tools.takeOver();
+  const release = await resolveNamedRelease(request, tools);
   const embedded = await planEmbedded(request, tools, release);
   const seedNotes = await checkSeed(request, tools);
-  const { base, url } = findBase(request, tools, release);
-  const differences = engine.run(compareSeed, {
-    base: fileOf(base),
+  const given = await nameBase(request, tools);
+  const base = await findBase(given, tools, release);
+  const file = await fileOf(base);
+  const differences = await engine.run(compareSeed, {
+    base: file,
     seedVersion: config.seedVersion,
-    ...(release && { releaseVersion: release.then(({ version }) => version) }),
+    ...(release && { releaseVersion: release.version }),
   });
-  if (request.isStrict === true) refuseDifferences(await differences);
-  const made = engine.run(layOutInstallationIso, {
-    base: fileOf(base),
-    scan: engine.run(scanBase, { base: fileOf(base) }),
+  if (request.isStrict === true) refuseDifferences(differences);
+  const releases = release ? [release] : [];
+  const made = await engine.run(layOutInstallationIso, {
+    base: file,
+    scan: engine.run(scanBase, { base: file }),
     architecture: seed.architecture,
     ignition: new Secret(renderIgnition(request, embedded)),
     ...withoutUndefined({ epoch, places }),
     release: seed,
-    ...(embedded && { embedded: { plan: embedded.plan, releases: await releases } }),
+    ...(embedded && { embedded: { plan: embedded.plan, releases } }),
   });
-  const layout = made.then(({ layout }) => layout);
+  const { layout } = made;
   const plan = embedded?.plan ?? NO_IMAGES;
-  const space = await engine.run(checkIsoSize, {
-    layout,
+  const space = await engine.run(checkIsoSize, { layout, plan, ...roomOf(request) });
+  const settled = await resolved.settle({
+    product: INSTALLATION_ISO.name,
+    releases,
     plan,
-    ...roomOf(request),
+    catalogs: [],
+    seed,
+    base: { digest: base.digest, ...withoutUndefined({ url: publicUrlOf(request, given) }) },
+    layout,
   });
-  const { registriesConf } = tools;
-  const contents = digestContents({ plan, catalogs: [], base: await base });
-  const tags = tools.tags.list();
-  await reportMovedTags(tags, { ...request, workDir: tools.workDir, emit: tools.emit });
-  const found = { releases: await releases, plan, catalogs: [], tags, contents };
-  const { digest } = await base;
-  const locked = { ...found, seed, base: { digest, ...withoutUndefined({ url: await url }) } };
-  const lock = makeLock({ product: 'installation-iso', layout: await layout, ...locked }, tools);
-  requireLocked(request.lock, lock);
-  if (saved) requirePlanned(saved, { contents, base: await base });
-  const signatures = describeSignatures(await releases);
-  const unlike = [...seedNotes, ...(await differences)];
-  const prepared = { base: await base, ...(await made), tags, contents, registriesConf, unlike };
-  return { ...prepared, signatures, space, lock, ...(embedded && { embedded }) };
+  return {
+    ...made,
+    ...settled,
+    base,
+    registriesConf,
+    unlike: [...seedNotes, ...differences],
+    signatures: describeSignatures(releases),
+    space,
+    ...(embedded && { embedded }),
+  };
 }
 
 /** Compares the seed with the configuration, if the medium carries it: other seeds may be out of reach. */
@@ -131,12 +123,12 @@ async function checkSeed(
 ): Promise<readonly string[]> {
   if (!seed && !precached) return [];
   const { seedImage, seedVersion } = config;
-  const found = await engine.run(readSeedVersion, { seedImage, arch: architectureOf(config) });
-  requireSeedVersion(seedVersion, found);
-  return found === '' ? ['the seed image does not tell its version: it may be no seed'] : [];
+  const found = await engine.run(readSeed, { seedImage, arch: architectureOf(config) });
+  const version = found?.version ?? '';
+  requireSeedVersion(seedVersion, version);
+  return version === '' ? ['the seed image does not tell its version: it may be no seed'] : [];
 }
 
-/** @throws ConfigError `installation.unlike-seed` */
 function refuseDifferences([difference]: readonly string[]): void {
   if (difference === undefined) return;
   throw new ConfigError('installation.unlike-seed', difference, {
@@ -164,10 +156,7 @@ export function checkInstallation(configured: Configured): void {
   renderIgnition(configured);
 }
 
-/**
- * Renders the Ignition config. It holds the pull secret, so no stage stores it and no fingerprint
- * shows it.
- */
+/** The Ignition config holds the pull secret: no stage stores it and no fingerprint shows it. */
 function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedImages): string {
   const override = config.ignitionConfigOverride?.reveal();
   const localRegistry = embedded && describeRegistry(embedded, config.releaseRegistry);
@@ -202,58 +191,59 @@ const describeRegistry = (
   mirrors: planLocalMirrors(plan.images, releaseRegistry),
 });
 
-/**
- * The live ISO to build on: the named one, or the ISO of the release. `url` is present if a stream
- * named it.
- */
-type FoundBase = { readonly base: Promise<BaseIso>; readonly url?: Promise<string | undefined> };
+/** The live ISO to build on, as it is named; undefined: the ISO of the release. */
+async function nameBase(
+  { base, config }: InstallationIsoRequest,
+  { engine, resolved }: BuildTools,
+): Promise<GivenBaseIso | undefined> {
+  if (base === undefined) return undefined;
+  if (!isStream(base)) return requireLockedBase(base, resolved);
+  const arch = architectureOf(config);
+  const named =
+    findLockedStream(base, resolved) ??
+    (await engine.run(readCoreosStream, { stream: base, arch }));
+  if ('streamUrl' in base) resolved.note(noteOfStream(base.streamUrl), named.sha256);
+  return requireLockedBase(named, resolved);
+}
 
 function findBase(
-  { base, config, lock }: InstallationIsoRequest,
-  { engine, tags }: BuildTools,
-  release: Promise<Release> | undefined,
-): FoundBase {
-  const held = heldBy(lock)?.base;
-  if (base !== undefined && isStream(base)) {
-    const arch = architectureOf(config);
-    const asked =
-      findLockedStream(base, held) ?? engine.run(readCoreosStream, { stream: base, arch });
-    const given = asked.then((given) => requireLockedBase(held, given));
-    const url = given.then(({ url, sha256 }) => {
-      if ('streamUrl' in base) tags.note(noteOfStream(base.streamUrl), sha256);
-      return readUserInfo(new URL(url)) ? undefined : url; // a lock has no secret
-    });
-    url.catch(() => undefined); // the stage reports the failure
-    return { base: engine.run(takeBaseIso, { given }), url };
-  }
-  if (base !== undefined) {
-    return { base: engine.run(takeBaseIso, { given: requireLockedBase(held, base) }) };
-  }
-  if (release === undefined) throw new Error('a request names a live ISO or a release');
-  return { base: engine.run(fetchBaseIso, { release }) };
+  given: GivenBaseIso | undefined,
+  { engine }: BuildTools,
+  release: Release | undefined,
+): Promise<BaseIso> {
+  if (given) return engine.run(takeBaseIso, { given });
+  if (release) return engine.run(fetchBaseIso, { release });
+  throw new Error('a request names a live ISO or a release');
 }
 
-/**
- * Finds the ISO that a stream named in the lock. A stream at an address is not asked if the lock
- * has its answer.
- */
+/** A stream at an address is not asked if the lock has its answer. */
 function findLockedStream(
   stream: CoreosStream,
-  held: Lock['base'],
-): Promise<StreamIso> | undefined {
+  { locked }: BuildTools['resolved'],
+): StreamIso | undefined {
+  const held = locked?.base;
   if (held?.url === undefined || !('streamUrl' in stream)) return undefined;
-  return Promise.resolve({ url: held.url, sha256: held.digest as Digest });
+  return { url: held.url, sha256: held.digest as Digest };
 }
 
-/**
- * Checks the base ISO against the lock, before it is fetched.
- * @throws ConfigError `lock.mismatch`
- */
-function requireLockedBase<Given extends GivenBaseIso>(held: Lock['base'], given: Given): Given {
+/** Checks the base ISO against the lock, before it is fetched. */
+function requireLockedBase(
+  given: GivenBaseIso,
+  { locked, require }: BuildTools['resolved'],
+): GivenBaseIso {
   const found = 'sha256' in given ? given.sha256 : undefined;
-  if (held && found !== undefined) requireSame('base.digest', held.digest, found);
+  if (locked?.base && found !== undefined) require({ base: { digest: found } });
   return given;
 }
+
+/** The address of an ISO that a stream named, as far as a lock may have it: a lock has no secret. */
+const publicUrlOf = (
+  { base }: InstallationIsoRequest,
+  given: GivenBaseIso | undefined,
+): string | undefined =>
+  base && given && isStream(base) && 'url' in given && !decodeLogin(new URL(given.url))
+    ? given.url
+    : undefined;
 
 const isStream = (base: GivenBaseIso | CoreosStream): base is CoreosStream =>
   'streamFile' in base || 'streamUrl' in base;

@@ -1,21 +1,16 @@
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import type { AbsentImage } from '../openshift/mirror/closure.ts';
 import { CONFIGURE } from '../openshift/mirror/server.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import type { Release } from '../openshift/release/release.ts';
 import { isMinorVersion } from '../openshift/release/version.ts';
 import type { SurveyedWorkspace } from '../openshift/workspace/set.ts';
-import { roomOf } from '../outputs/place.ts';
 import { formatReference, parseReference } from '../registry/index.ts';
 import { surveyWorkspace } from './1-resolve/survey-workspace.ts';
-import { checkComplete } from './2-select/check-complete.ts';
-import { checkSpace } from './2-select/check-space.ts';
 import {
   type ClusterContent,
   resolvePayload,
-  judgeImages,
   type LiveIsoImages,
   selectPayload,
   selectRegistryImage,
@@ -24,106 +19,71 @@ import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 
 /*
- * The content of a live ISO that is still being selected: from registries, or from a workspace of
- * oc-mirror. Views take as much of it as they show.
+ * The content of a live ISO that is selected from registries, or from a workspace of oc-mirror. Views
+ * take as much of it as they show.
  */
 
-/**
- * Selects the release and every image by digest; `reserved` resolves when there is room for them.
- */
-export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, disableImagePolicy } = request;
-  const { maxSize } = config.build;
-  const images = selectPlanned(request, tools);
-  const complete = proveComplete(request, tools, images);
-  const input = { plan: images.plan, ...roomOf(request), ...withoutUndefined({ maxSize }) };
-  return {
-    ...images,
-    reserved: tools.engine.run(checkSpace, input, complete),
-    imagePolicy: judgeImages(images, tools, disableImagePolicy),
-    ...(complete && { complete }),
-  };
-}
-
-/** The content of a live ISO as it is planned, without the checks of a medium. */
-export function selectPlanned(
+/** Selects the release, the registry server and every image by digest. */
+export async function selectImages(
   request: LiveIsoRequest,
   tools: BuildTools,
-): Omit<LiveIsoImages, 'reserved' | 'imagePolicy' | 'complete'> {
-  const { config, graphUrl, saved, signatures } = request;
-  const found = findContent(request, tools);
+): Promise<LiveIsoImages> {
+  const { config, graphUrl, signatures } = request;
+  const found = await findContent(request, tools);
   const { release, workspace } = found;
   const { uri } = config.imageRegistry;
-  const registryImage = release.then((release) =>
-    selectRegistryImage(
-      {
-        release,
-        uri,
-        saved,
-        configure: CONFIGURE,
-        isOffline: workspace !== undefined,
-        signatures,
-        ...withoutUndefined({ graphUrl }),
-      },
-      tools,
-    ),
+  const registryImage = selectRegistryImage(
+    {
+      release,
+      uri,
+      configure: CONFIGURE,
+      isOffline: workspace !== undefined,
+      signatures,
+      ...withoutUndefined({ graphUrl }),
+    },
+    tools,
   );
-  registryImage.catch(() => undefined); // the stages that wait for it report its failure
-  const server = registryImage.then(({ reference }) => reference);
-  return {
-    ...found,
-    ...selectCarried(request, tools, { ...found, registryImage: server }),
-    registryImage,
-  };
+  const selected = selectCarried(request, tools, { ...found, registryImage });
+  const [payload, server] = await Promise.all([selected, registryImage]);
+  return { ...found, ...payload, registryImage: server };
 }
 
 /** The content that a cluster gets: a medium has the registry server, too. */
-export function selectContent(request: LiveIsoRequest, tools: BuildTools): ClusterContent {
-  const found = findContent(request, tools);
-  return { ...found, ...selectCarried(request, tools, found) };
+export async function selectContent(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<ClusterContent> {
+  const found = await findContent(request, tools);
+  return { ...found, ...(await selectCarried(request, tools, found)) };
 }
 
 type FoundContent = Pick<ClusterContent, 'release' | 'workspace'>;
 
-function findContent(request: LiveIsoRequest, tools: BuildTools): FoundContent {
+async function findContent(request: LiveIsoRequest, tools: BuildTools): Promise<FoundContent> {
   const { config } = request;
-  const workspace = findWorkspace(config, tools.engine);
-  if (!workspace) return { release: resolvePayload(request, tools) };
-  const release = resolvePayload(request, tools, workspace).then((release) =>
-    requireMinor(config.ocpRelease.version, release),
-  );
+  const workspace = await findWorkspace(config, tools.engine);
+  const release = await resolvePayload(request, tools, workspace);
+  if (!workspace) return { release };
+  requireMinor(config.ocpRelease.version, release);
   return { release, workspace };
 }
 
-const selectCarried = (
+/** Rejects instead of throwing: the registry server is already being selected beside it. */
+async function selectCarried(
   { config }: LiveIsoRequest,
   tools: BuildTools,
   carried: Parameters<typeof selectPayload>[2],
-): ReturnType<typeof selectPayload> =>
-  selectPayload(carried.workspace ? nameCopies(config) : config, tools, carried);
-
-function findWorkspace(
-  { mirrorPath: directory, enableInteractiveFlow }: ApplianceConfig,
-  engine: BuildTools['engine'],
-): Promise<SurveyedWorkspace> | undefined {
-  if (directory === undefined) return undefined;
-  const registry = `${nodeRegistryDomain(enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
-  const workspace = engine.run(surveyWorkspace, { directory, registry });
-  workspace.catch(() => undefined); // the stages that wait for it report its failure
-  return workspace;
+): ReturnType<typeof selectPayload> {
+  return selectPayload(carried.workspace ? nameCopies(config) : config, tools, carried);
 }
 
-/** A workspace may be the rest of a partial mirror; registries have what the plan has read. */
-function proveComplete(
-  { allowIncomplete }: LiveIsoRequest,
-  { engine }: BuildTools,
-  { release, plan, workspace }: ClusterContent,
-): Promise<readonly AbsentImage[]> | undefined {
-  if (workspace === undefined) return undefined;
-  const arch = release.then(({ arch }) => arch);
-  const complete = engine.run(checkComplete, { plan, workspace, arch, allowIncomplete });
-  complete.catch(() => undefined); // the stages that wait for it report its failure
-  return complete;
+async function findWorkspace(
+  { mirrorPath: directory, enableInteractiveFlow }: ApplianceConfig,
+  engine: BuildTools['engine'],
+): Promise<SurveyedWorkspace | undefined> {
+  if (directory === undefined) return undefined;
+  const registry = `${nodeRegistryDomain(enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
+  return engine.run(surveyWorkspace, { directory, registry });
 }
 
 /** Renames images to their copies in the mirror, if the configuration gives them other names. */
@@ -151,13 +111,9 @@ function nameCopy(name: string, repository?: string, tag?: string): string {
   });
 }
 
-/**
- * Checks the minor version. A graph answers with the `X.Y` that was asked for; a mirror has only
- * what it has.
- */
-function requireMinor(wanted: string, release: Release): Release {
-  const { version } = release;
-  if (!isMinorVersion(wanted) || version.startsWith(`${wanted}.`)) return release;
+/** A graph answers with the `X.Y` that was asked for; a mirror has only what it has. */
+function requireMinor(wanted: string, { version }: Release): void {
+  if (!isMinorVersion(wanted) || version.startsWith(`${wanted}.`)) return;
   throw new ConfigError(
     'release.version-mismatch',
     `the mirror has release ${version}, but the configuration asks for ${wanted}`,

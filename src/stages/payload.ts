@@ -2,7 +2,6 @@ import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { findCatalogServer, type SelectedCatalog } from '../openshift/catalog/selected.ts';
-import type { AbsentImage } from '../openshift/mirror/closure.ts';
 import type { MirrorPlan } from '../openshift/mirror/plan.ts';
 import {
   chooseRegistryImage,
@@ -15,77 +14,60 @@ import { digestOfRelease, type Release } from '../openshift/release/release.ts';
 import { noteOfRelease } from '../openshift/release/upgrade-path.ts';
 import { isMinorVersion, stripBuild } from '../openshift/release/version.ts';
 import { findWorkspaceRelease, type SurveyedWorkspace } from '../openshift/workspace/set.ts';
-import { parseReference, type Reference } from '../registry/index.ts';
+import { parseReference } from '../registry/index.ts';
 import { inspectRegistryImage } from './1-resolve/inspect-registry-image.ts';
 import { resolveRelease, type ResolveReleaseInput } from './1-resolve/resolve-release.ts';
 import { verifyRelease, type SignatureGate } from './1-resolve/verify-release.ts';
-import { checkImagePolicy, type ImagePolicyCheck } from './2-select/check-image-policy.ts';
 import { planMirror } from './2-select/plan-mirror.ts';
 import { selectOperators } from './2-select/select-operators.ts';
 import { mismatch, nameField } from './resolved/record.ts';
-import type { SavedPlan } from './resolved/saved-plan.ts';
+import type { SavedPlan } from './resolved/held.ts';
 import type { BuildTools } from './tools.ts';
 
-/*
- * The content that several products share: the release, the registry server, operators and images,
- * by digest.
- */
+/* Content that several products share, by digest: the release, the registry server, operators and images. */
 
 type PayloadRequest = {
   readonly config: ApplianceConfig;
   readonly graphUrl?: string;
-  readonly saved?: SavedPlan;
   readonly signatures: SignatureGate;
 };
 
-/** Content that is carried next to the operators and images of the configuration. */
 type Carried = {
-  readonly release: Promise<Release>;
-  /** Releases that an upgrade passes on its way. */
-  readonly passed?: Promise<readonly Release[]>;
+  readonly release: Release;
+  readonly passed?: readonly Release[];
   /** Absent on media that are served by programs already on the hosts. */
-  readonly registryImage?: Promise<Reference>;
+  readonly registryImage?: Promise<RegistryImageChoice>;
   /** The oc-mirror workspace that all images come from, if there is one. */
-  readonly workspace?: Promise<SurveyedWorkspace>;
+  readonly workspace?: SurveyedWorkspace;
 };
 
-/** Operators and images of a configuration that are still being selected. */
 type SelectedPayload = {
-  readonly catalogs: Promise<readonly SelectedCatalog[]>;
-  readonly plan: Promise<MirrorPlan>;
+  readonly catalogs: readonly SelectedCatalog[];
+  readonly plan: MirrorPlan;
 };
 
-/** Content that a cluster gets, still being selected. */
 export type ClusterContent = SelectedPayload & {
-  readonly release: Promise<Release>;
+  readonly release: Release;
   /** Present if all images come from a workspace of oc-mirror. */
-  readonly workspace?: Promise<SurveyedWorkspace>;
+  readonly workspace?: SurveyedWorkspace;
 };
 
-/** Content of a live ISO that is still being selected. */
-export type LiveIsoImages = ClusterContent & {
-  readonly registryImage: Promise<RegistryImageChoice>;
-  readonly imagePolicy: Promise<ImagePolicyCheck>;
-  /** Images that are missing with the consent of the user; present if there is a workspace. */
-  readonly complete?: Promise<readonly AbsentImage[]>;
-  /** Resolved when there is room for what is fetched, and a workspace has it. */
-  readonly reserved: Promise<unknown>;
-};
+export type LiveIsoImages = ClusterContent & { readonly registryImage: RegistryImageChoice };
 
 /**
- * The release that the configuration names, or that a saved plan found for it, verified.
- *
- * @param workspace names a release and has its signature, if all images come from it
+ * The release that the configuration names, or that a saved plan found for it, verified. `workspace` names a
+ * release and has its signature, if all images come from it.
  */
-export function resolvePayload(
-  { config, graphUrl, saved, signatures }: PayloadRequest,
+export async function resolvePayload(
+  { config, graphUrl, signatures }: PayloadRequest,
   tools: BuildTools,
-  workspace?: Promise<SurveyedWorkspace>,
+  workspace?: SurveyedWorkspace,
 ): Promise<Release> {
-  const { version, channel, cpuArchitecture: arch } = config.ocpRelease;
+  const { resolved } = tools;
+  const { version, channel, cpuArchitecture: arch, url: named = '' } = config.ocpRelease;
   const url =
-    findPullspec(config, saved) ?? workspace?.then((one) => findWorkspaceRelease(one, version));
-  return resolveVerified(
+    findPullspec(config, resolved.saved) ?? (workspace && findWorkspaceRelease(workspace, version));
+  const release = await resolveVerified(
     {
       version,
       channel,
@@ -94,50 +76,43 @@ export function resolvePayload(
     tools,
     { signatures, ...(workspace && { workspace }) },
   );
+  if (named === '') resolved.note(noteOfRelease(version, channel), digestOfRelease(release));
+  return release;
 }
 
-/**
- * Resolves a release, with its signature verified: large files, and files that are executed, are
- * fetched from this release only.
- *
- * @param wanted values, or promises of them
- */
-export function resolveVerified(
-  wanted: Omit<ResolveReleaseInput, 'url'> & { readonly url?: string | Promise<string> },
+/** Large files, and files that are executed, are fetched from a release with a verified signature only. */
+export const resolveVerified = (
+  wanted: ResolveReleaseInput,
   { engine }: BuildTools,
-  given: { readonly signatures: SignatureGate; readonly workspace?: Promise<SurveyedWorkspace> },
-): Promise<Release> {
-  const { signatures, workspace } = given;
-  return engine.run(verifyRelease, {
-    ...signatures,
+  given: { readonly signatures: SignatureGate; readonly workspace?: SurveyedWorkspace },
+): Promise<Release> =>
+  engine.run(verifyRelease, {
+    ...given.signatures,
     release: engine.run(resolveRelease, wanted),
-    ...(workspace && { workspace: workspace.then((found) => found.signatures) }),
+    ...(given.workspace && { workspace: given.workspace.signatures }),
   });
-}
 
-/** Selects operators and images of the configuration, with what is carried next to them. */
-export function selectPayload(
+export async function selectPayload(
   { additionalImages, operators, ...config }: ApplianceConfig,
   { engine }: BuildTools,
   carried: Carried,
-): SelectedPayload {
-  const { release, passed, workspace } = carried;
+): Promise<SelectedPayload> {
+  const { registryImage, ...found } = carried;
+  const { release, workspace } = found;
   const { allArchitectures } = config.build;
-  // Catalogs may be large: none is fetched for a release that is refused.
-  const arch = Promise.all([release, passed]).then(
-    ([{ arch }]) => config.ocpRelease.cpuArchitecture ?? arch,
-  );
+  const arch = config.ocpRelease.cpuArchitecture ?? release.arch;
   const catalogs = engine.run(selectOperators, {
     catalogs: operators,
     arch,
     allArchitectures,
     unchanged: workspace !== undefined,
     ...(operators.some(({ local }) => local?.kind === 'directory') && {
-      server: release.then(findCatalogServer),
+      server: findCatalogServer(release),
     }),
   });
-  const plan = engine.run(planMirror, {
-    ...carried,
+  const plan = await engine.run(planMirror, {
+    ...found,
+    ...(registryImage && { registryImage: registryImage.then(({ reference }) => reference) }),
     catalogs,
     additionalImages,
     allArchitectures,
@@ -146,20 +121,8 @@ export function selectPayload(
     includeSignatures: true,
     noSignaturesFrom: config.disableSigstoreRegistries,
   });
-  return { catalogs, plan };
+  return { catalogs: await catalogs, plan };
 }
-
-/**
- * Finds the images that nodes of a release refuse.
- *
- * @param disableImagePolicy for live ISOs; see `disablesImagePolicy`
- */
-export const judgeImages = (
-  { release, plan }: Pick<ClusterContent, 'release' | 'plan'>,
-  { engine }: BuildTools,
-  disableImagePolicy?: boolean,
-): Promise<ImagePolicyCheck> =>
-  engine.run(checkImagePolicy, { release, plan, ...withoutUndefined({ disableImagePolicy }) });
 
 /** The registry server that serves a release on the nodes, by digest. */
 export async function selectRegistryImage(
@@ -172,13 +135,13 @@ export async function selectRegistryImage(
     readonly graphUrl?: string;
     /** For the release that the registry server is taken from, if it is another one. */
     readonly signatures: SignatureGate;
-    readonly saved?: SavedPlan | undefined;
     /** True if no other release can be asked for. */
     readonly isOffline?: boolean;
   },
   tools: BuildTools,
 ): Promise<RegistryImageChoice> {
-  const { release, configure, graphUrl, saved, signatures } = options;
+  const { release, configure, graphUrl, signatures } = options;
+  const { saved, note } = tools.resolved;
   const { version, arch } = release;
   const origin = chooseRegistryImage(options);
   if (origin.kind !== 'newer-release') {
@@ -200,15 +163,12 @@ export async function selectRegistryImage(
     otherwise: { message: describeNewerRelease(version, minor), hint: configure },
   };
   const newer = await resolveVerified(wanted, tools, { signatures });
-  tools.tags.note(noteOfRelease(minor, CHANNEL), digestOfRelease(newer));
+  note(noteOfRelease(minor, CHANNEL), digestOfRelease(newer));
   const reference = getRegistryComponent(newer, configure);
   return tools.engine.run(inspectRegistryImage, { reference, ...component });
 }
 
-/**
- * Finds the pullspec of the release. The graph is not asked again for what it answered when this
- * was planned.
- */
+/** The graph is not asked again for what it answered when this was planned. */
 function findPullspec(
   { ocpRelease: { url, version } }: ApplianceConfig,
   saved: SavedPlan | undefined,

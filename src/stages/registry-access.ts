@@ -6,6 +6,7 @@ import { reportRequests } from '../base/http/report-requests.ts';
 import { ROOTS_RULES, ROOTS_VARIABLES, readRootsOf } from '../base/http/tls.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { createRetries } from '../base/retry.ts';
+import type { Redaction } from '../base/text/redact.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { EventListener } from '../engine/index.ts';
 import { explainRoots, warnOfRoots, hasRoots } from '../keys/index.ts';
@@ -21,6 +22,8 @@ import {
 /* Owns how the registries of a configuration and of the environment are reached. */
 
 export type RegistryAccessOptions = RegistriesConfPlaces & {
+  /** Masks the secrets that are read. */
+  readonly redaction: Redaction;
   /** Without a pull secret, only credential files of the environment are used. */
   readonly config: {
     readonly pullSecret?: NonNullable<ApplianceConfig['pullSecret']>;
@@ -32,7 +35,6 @@ export type RegistryAccessOptions = RegistriesConfPlaces & {
   readonly emit: EventListener;
 };
 
-/** Access to registries that a configuration and the environment describe. */
 export type RegistryAccess = {
   readonly client: WritingClient;
   readonly http: Http;
@@ -46,11 +48,11 @@ export type RegistryAccess = {
  * @throws ConfigError for files that the configuration names
  */
 export async function openRegistryAccess(options: RegistryAccessOptions): Promise<RegistryAccess> {
-  const { config, env, emit } = options;
+  const { config, env, redaction, emit } = options;
   const { build, pullSecret } = config;
   const { retryFor, insecureRegistries } = build;
   const retries = createRetries(withoutUndefined({ onEvent: emit, retryFor }));
-  const http = reportRequests(createHttp({ env, retries }), emit);
+  const http = reportRequests(createHttp({ env, redaction, retries }), emit);
   const caBundle = build.caBundle === undefined ? undefined : readRoots(build.caBundle, emit);
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   judgeRootsOf(env, emit);
@@ -62,8 +64,10 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
     explainRoots,
     ...withoutUndefined({ caBundle }),
     credentials: [
-      ...(pullSecret ? [credentialsFromPullSecret(pullSecret.reveal(), 'pullSecret')] : []),
-      credentialsFromFiles(env),
+      ...(pullSecret
+        ? [credentialsFromPullSecret(pullSecret.reveal(), { name: 'pullSecret', redaction })]
+        : []),
+      credentialsFromFiles(env, redaction),
     ],
     insecureRegistries,
   });
@@ -88,8 +92,11 @@ const malformedRoots = (path: string, why: string): ConfigError =>
  * file without any root is refused.
  */
 function judgeRootsOf(env: NodeJS.ProcessEnv, emit: RegistryAccessOptions['emit']): void {
+  const judged = new Set<string>();
   for (const name of ROOTS_VARIABLES) {
     const named = readRootsOf(env, name);
+    if (named && judged.has(named.path)) continue;
+    if (named) judged.add(named.path);
     const why = named && explainRoots(named.bytes);
     if (!named || why === undefined) continue;
     const { path, bytes } = named;
@@ -101,10 +108,7 @@ function judgeRootsOf(env: NodeJS.ProcessEnv, emit: RegistryAccessOptions['emit'
   }
 }
 
-/**
- * Warns about unusable entries of the pull secret. The build does not stop for an entry that may
- * never be needed.
- */
+/** The build does not stop for an unusable entry, which may never be needed. */
 function warnOfPullSecret({ config, emit }: RegistryAccessOptions): void {
   for (const { key, reason } of listUnusableEntries(config.pullSecret?.reveal() ?? '')) {
     emit({ type: 'warning', message: `pullSecret entry ${key} cannot be used: ${reason}` });

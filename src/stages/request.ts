@@ -1,12 +1,15 @@
 import { statSync } from 'node:fs';
 import type { Digest } from '../base/digest.ts';
+import type { FileInput } from '../base/disk/file-digests.ts';
 import { unlessAbsent } from '../base/disk/files.ts';
+import type { Redaction } from '../base/text/redact.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { ConfigRule } from '../config/load.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { Layout } from '../iso/index.ts';
 import type { HostNetwork, NetworkTool } from '../nmstate/index.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
+import type { SeedCluster } from '../openshift/installation/seed.ts';
 import type { Overrides } from '../openshift/installer/overrides.ts';
 import type { MirrorPlan } from '../openshift/mirror/plan.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/server.ts';
@@ -18,15 +21,14 @@ import type { UpgradePath } from '../openshift/release/upgrade-path.ts';
 import { type View } from '../shape/document.ts';
 import type { FactKind } from '../sites/facts.ts';
 import type { Keys } from '../sites/identity/keys.ts';
+import type { SiteFlow } from '../sites/resources/shape.ts';
 import type { InstallationConfig } from '../sites/installation-rules.ts';
 import type { CoreosStream } from './1-resolve/fetch-base-iso.ts';
-import type { SignatureGate } from './1-resolve/verify-release.ts';
 import type { ImagePolicyCheck } from './2-select/check-image-policy.ts';
-import type { Space } from './4-lay-out/check-size.ts';
+import type { DiskLayout } from './4-lay-out/lay-out-disk-image.ts';
 import type { LiveLayout } from './4-lay-out/lay-out-live-iso.ts';
-import type { IsoRequest } from './build.ts';
-import type { Lock } from './resolved/record.ts';
-import type { TagDigests } from './resolved/tags.ts';
+import type { Decided } from './build.ts';
+import type { AskedIso } from './resolved/describe-asked.ts';
 import { LIVE_ISO_RULES } from './rules.ts';
 
 /*
@@ -34,44 +36,26 @@ import { LIVE_ISO_RULES } from './rules.ts';
  * upgrade ISO without asking the network.
  */
 
-/** Everything a live ISO is made from. */
-export type LiveIsoRequest = IsoRequest & {
+export type LiveIsoRequest = AskedIso & {
   readonly config: ApplianceConfig;
   readonly manifests: UserManifests;
-  /** Overrides in the folder of the configuration. */
   readonly overrides: Overrides;
-  /** Networks of hosts. */
   readonly hosts?: readonly HostNetwork[];
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
-  /**
-   * True if the cluster accepts images of OpenShift without a signature; absent: as its release
-   * needs.
-   */
+  /** True if the cluster accepts images of OpenShift without a signature; absent: as its release needs. */
   readonly disableImagePolicy?: boolean;
   /** True if a medium from a workspace may lack images that its catalogs name. */
   readonly allowIncomplete: boolean;
-  /** Conditions for trusting the release. */
-  readonly signatures: SignatureGate;
-  /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
-  readonly epoch?: number;
 };
 
-/** Everything that is decided before the first payload byte moves. */
-export type PreparedIso = {
+export type PreparedIso = Decided & {
   readonly release: Release;
   readonly plan: MirrorPlan;
   readonly imagePolicy: ImagePolicyCheck;
   readonly catalogs: readonly SelectedCatalog[];
-  /** Digests that tags named. */
-  readonly tags: TagDigests;
-  /** Digest of everything that is carried. */
-  readonly contents: Digest;
-  readonly layout: Layout;
-  readonly space: Space;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
-  readonly lock: Lock;
 };
 
 export type PreparedLiveIso = PreparedIso & {
@@ -81,26 +65,37 @@ export type PreparedLiveIso = PreparedIso & {
   readonly warnings: readonly string[];
 };
 
-/** Everything an installation ISO is made from. */
-export type InstallationIsoRequest = IsoRequest & {
+export type DiskImageRequest = LiveIsoRequest & {
+  /** The raw image of CoreOS for disks. */
+  readonly metalImage: GivenBaseIso;
+  /** GiB of the disk; absent: as small as possible. */
+  readonly diskSize?: number;
+  /** Absolute path of a copy in the format of QEMU. */
+  readonly qcow2?: string;
+};
+
+export type PreparedDiskImage = Omit<PreparedLiveIso, 'layout'> & {
+  readonly layout: DiskLayout;
+  readonly recovery: LiveLayout;
+  readonly data: Layout;
+  readonly metal: BaseIso;
+  /** Metal image and edited boot file system. */
+  readonly files: readonly FileInput[];
+};
+
+export type InstallationIsoRequest = AskedIso & {
   readonly config: InstallationConfig;
   /** Notes on values that could not be checked. */
   readonly notes: readonly string[];
   /** post.sh next to the configuration. */
   readonly postScript?: Uint8Array;
-  /**
-   * The live ISO to build on, or the CoreOS stream that names it; default: the live ISO of the
-   * release.
-   */
+  /** The live ISO to build on, or the CoreOS stream that names it; default: the live ISO of the release. */
   readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
   readonly release?: string;
   /** Refuses a release or a live ISO unlike the seed. */
   readonly isStrict?: boolean;
-  /** Conditions for trusting the release. */
-  readonly signatures: SignatureGate;
   readonly embed: EmbedRequest;
-  /** Settings for access to registries. */
   readonly build: {
     readonly caBundle?: string;
     readonly registriesConf?: string;
@@ -110,11 +105,8 @@ export type InstallationIsoRequest = IsoRequest & {
   };
   /** Extents poured at a time. */
   readonly lanes: number;
-  /** SOURCE_DATE_EPOCH, seconds; default: the base ISO's creation. */
-  readonly epoch?: number;
 };
 
-/** Content of the medium besides its configuration. */
 export type EmbedRequest = {
   readonly seed: boolean;
   /** The images of the release, for precaching. */
@@ -127,19 +119,12 @@ export type EmbedRequest = {
   readonly registryImage?: string;
 };
 
-/** Images that the medium carries, and the server that serves them there. */
 export type EmbeddedImages = { readonly plan: MirrorPlan; readonly server: RegistryImageChoice };
 
-/**
- * Everything an upgrade ISO is made from: the parts of an appliance's configuration that it can
- * carry.
- */
-export type UpgradeIsoRequest = IsoRequest &
-  Pick<LiveIsoRequest, 'config' | 'signatures' | 'epoch'> & {
-    /**
-     * Folder for the other files: next to the ISO, or the working directory if the output is a
-     * device or an object.
-     */
+/** Everything an upgrade ISO is made from: the parts of an appliance's configuration that it can carry. */
+export type UpgradeIsoRequest = AskedIso &
+  Pick<LiveIsoRequest, 'config'> & {
+    /** Folder of the other files: next to the ISO, or the working directory for a device or an object. */
     readonly folder: string;
     /** The version of the cluster; absent: the release alone is carried. */
     readonly from?: string;
@@ -151,14 +136,12 @@ export type UpgradeIsoRequest = IsoRequest &
     readonly acknowledged: readonly string[];
   };
 
-/** A file that is written next to the ISO. */
 export type SideFile = {
   /** Absolute. */
   readonly path: string;
   readonly text: string;
 };
 
-/** The files that are written next to the ISO. */
 export type SideFiles = {
   /** `upgrade-VERSION.yaml` */
   readonly resources: SideFile;
@@ -179,7 +162,6 @@ export type PreparedUpgradeIso = PreparedIso & {
   readonly releases: readonly Release[];
 };
 
-/** The source of sites. */
 export type SitesRequest = {
   /** Folder, archive or table; absolute. */
   readonly sites: string;
@@ -189,14 +171,22 @@ export type SitesRequest = {
   readonly template?: string;
   /** True if the folder is one site, regardless of its name. */
   readonly dropIn: boolean;
+  /** True if that site is a cluster that agents install. */
+  readonly isForAgents?: boolean;
+  /** How clusters are installed whose ClusterInstances name templates of their own. */
+  readonly flow?: SiteFlow;
   /** Seconds since 1970: anything that is overdue by then causes a warning. */
   readonly epoch: number;
   /** True if unknown keys of install-config.yaml only cause a warning. */
   readonly isLenient?: boolean;
   /** Version of the seed that the sites are installed from, if it is known. */
   readonly seedVersion?: string;
+  /** The cluster that this seed was made from, if it is known. */
+  readonly seed?: SeedCluster | undefined;
   /** Environment in which `env:NAME` in inputs is looked up. */
   readonly env?: NodeJS.ProcessEnv;
+  /** Masks pull secrets. */
+  readonly redaction: Redaction;
   /** Facts that several sites may have in common; they cause a warning. */
   readonly shared?: ReadonlySet<FactKind>;
   /** Files that an earlier producer left: of the only site, or with a folder for each site. */
@@ -217,6 +207,8 @@ export type ConfigIsosRequest = SitesRequest & {
   readonly rotate: boolean;
   /** True if files that no build made are replaced; inputs never are. */
   readonly force?: boolean;
+  /** Path of the live ISO that the hosts of sites boot which agents install. */
+  readonly medium?: string;
   /** Names of sites that get a new identity, even if the previous one is lost. */
   readonly newIdentities?: ReadonlySet<string>;
   /** Numbers of generations to use again, by the names of sites or `ONLY_SITE`. */

@@ -22,10 +22,7 @@ import { readItemTexts, type View } from '../shape/document.ts';
 
 /* The rules that refuse the configuration of a live ISO without asking the network. */
 
-/**
- * Everything that the stages of a live ISO would refuse without asking the network. `validate`
- * and every command that builds or plans run this one list.
- */
+/** `validate` and every command that builds or plans run this one list. */
 export const LIVE_ISO_RULES: readonly ConfigRule[] = [
   checkCatalogs,
   checkRegistriesConf,
@@ -88,7 +85,6 @@ function checkWorkspace(view: View) {
   ]);
 }
 
-/** Checks versions of packages and channels. */
 function checkRanges(view: View): ReturnType<ConfigRule> {
   const packages = view.items('operators').flatMap((path) => view.items(`${path}.packages`));
   const channels = packages.flatMap((path) => view.items(`${path}.channels`));
@@ -104,10 +100,7 @@ function checkRanges(view: View): ReturnType<ConfigRule> {
   );
 }
 
-/**
- * Checks the files of the folder that replace rendered files, as far as possible without the
- * payload.
- */
+/** Checks the files of the folder that replace rendered files, as far as possible without the payload. */
 function checkOverrides(view: View, { directory, secrets }: Parameters<ConfigRule>[1]) {
   const at = 'apiVersion';
   let overrides: Overrides = {};
@@ -151,10 +144,7 @@ function wantedInfraEnv(view: View, sshKey?: string): Parameters<typeof checkInf
   };
 }
 
-/**
- * Notes unusable entries of pull secrets. Before registries are asked, it is unknown which of them
- * will ask for a password.
- */
+/** Notes only: before registries are asked, it is unknown which of them will ask for a password. */
 function checkPullSecrets(
   view: View,
   { secrets }: Parameters<ConfigRule>[1],

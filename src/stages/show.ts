@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { SealiftError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/lists.ts';
 import {
   type Catalog,
   type CatalogChannel,
@@ -23,14 +22,11 @@ import type { NodeManifest } from '../openshift/node/manifests.ts';
 import { signaturesOf } from '../openshift/release/signature.ts';
 import { formatReference, openOciLayout, type Platform } from '../registry/index.ts';
 import { clusterSettingsOf } from './ignition.ts';
-import { selectContent, selectPlanned } from './live-content.ts';
+import { selectContent, selectImages } from './live-content.ts';
 import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 
-/*
- * Views that write no ISO: the explanation of an image, the content of a catalog, and the
- * resources of media.
- */
+/* Views that write no ISO: the explanation of an image, the content of a catalog, the resources of media. */
 
 export type CatalogRequest = {
   /** Name that the user gave, for errors. */
@@ -85,8 +81,8 @@ export async function explainImage(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<Explanation> {
-  const { plan } = selectPlanned(request, tools);
-  return explain(what, await plan);
+  const { plan } = await selectImages(request, tools);
+  return explain(what, plan);
 }
 
 export function explain(what: string, plan: MirrorPlan): Explanation {
@@ -113,9 +109,7 @@ export async function listCatalog(request: CatalogRequest): Promise<CatalogList>
   return { packages, warnings };
 }
 
-/**
- * Shows the part of a catalog that a build with this selection would keep: the code is the same.
- */
+/** Shows the part of a catalog that a build with this selection would keep: the code is the same. */
 export async function showCatalog(
   request: CatalogRequest,
   selection: CatalogSelection,
@@ -151,15 +145,8 @@ export async function listResources(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<readonly NodeManifest[]> {
-  const content = selectContent(request, tools);
-  const [release, plan, catalogs, workspace] = await Promise.all([
-    content.release,
-    content.plan,
-    content.catalogs,
-    content.workspace,
-  ]);
-  const signatures = signaturesOf(release);
-  const made = { release, plan, catalogs, signatures, ...withoutUndefined({ workspace }) };
+  const content = await selectContent(request, tools);
+  const made = { ...content, signatures: signaturesOf(content.release) };
   const cluster = describeCluster(made, clusterSettingsOf(request));
   const { manifests, warnings } = planClusterManifests({ ...cluster, extraManifests: [] });
   for (const message of warnings) tools.emit({ type: 'warning', message });

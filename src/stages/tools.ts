@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Digest } from '../base/digest.ts';
+import { sweepDirectory } from '../base/disk/aside.ts';
 import { createFileDigests, type FileDigests } from '../base/disk/file-digests.ts';
 import type { LeaseOptions } from '../base/disk/lease.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
@@ -32,24 +33,21 @@ import {
   isHere,
   outputKindOf,
   type IsoPlace,
-  type IsoReuse,
   type MediaReader,
   type Output,
 } from '../outputs/place.ts';
 import type { ExtentOpener } from '../pour/index.ts';
 import { type RegistryClient } from '../registry/index.ts';
 import { createExtentOpener, type ExtentSources } from './5-pour/open-extents.ts';
-import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/drawn.ts';
-import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';
+import type { AskedIso } from './resolved/describe-asked.ts';
+import { openResolved, type Resolved } from './resolved/resolved.ts';
 import { type RegistryAccessOptions, openRegistryAccess } from './registry-access.ts';
-import { readSealKey, sweepWorkDir } from './work-directory.ts';
 
 /*
  * The tools of a build: access to registries, the work directory, the cache, seeds and the engine.
  * This file opens them from the settings of a run and closes them after it.
  */
 
-/** Tools that every recipe works with; made from the few settings that concern it. */
 export type BuildTools = {
   readonly engine: Engine<StageTools>;
   readonly client: RegistryClient;
@@ -58,21 +56,17 @@ export type BuildTools = {
   readonly workDir: string;
   /** The files with mirrors that were read, in order. */
   readonly registriesConf: readonly string[];
-  /** Digests that tags named in this run. */
-  readonly tags: TagLedger;
-  /** Values drawn at random in this run, or for it before. */
-  readonly drawn: DrawnLedger;
+  /** The record of this run: digests of names, drawn values, and what holds it. */
+  readonly resolved: Resolved;
   /**
    * Opens the seeds, before anything is fetched; they are not read for an ISO that needs no build.
    *
-   * @returns the places of bytes in the ISO that is replaced, if they must stay there
+   * @returns the places of bytes in the lock, or else in the ISO that is replaced, if they must stay there
    * @throws what `openReusable` throws
    */
   readonly takeOver: () => Promise<Places | undefined>;
   /** Refuses to replace a foreign object; `claimHere` refuses places on this machine. */
   readonly claimElsewhere: (place: IsoPlace) => Promise<void>;
-  /** Key for fingerprints of secrets. */
-  readonly sealKey: Uint8Array;
   /** Digest of the running program. */
   readonly program: Digest;
   readonly emit: EventListener;
@@ -83,24 +77,16 @@ export type BuildTools = {
   readonly close: () => Promise<void>;
 };
 
-/**
- * Tools that stages work with. No result may depend on them: bytes are verified, regardless of
- * their source.
- */
+/** No result may depend on these tools: bytes are verified, regardless of their source. */
 export type StageTools = {
   readonly http: Http;
   readonly tls: TlsOptions;
   readonly client: RegistryClient;
   readonly cache: BlobCache;
-  /**
-   * Places that may already have blobs, besides the cache; they are also the first sources of
-   * every image.
-   */
+  /** Places that may have blobs, besides the cache; they are the first sources of every image, too. */
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
-  /** Opens the extents of a layout, out of its base and its blobs. */
-  readonly openExtents: (of: Pick<ExtentSources, 'base' | 'blobs'>) => ExtentOpener;
-  /** Opens the place that an ISO is written to. */
+  readonly openExtents: (of: Pick<ExtentSources, 'base' | 'files' | 'blobs'>) => ExtentOpener;
   readonly openOutput: (place: IsoPlace, context: Pick<StageContext, 'signal' | 'warn'>) => Output;
   readonly records: IsoRecords;
   /** ISOs among the seeds. */
@@ -109,29 +95,19 @@ export type StageTools = {
 };
 
 export type ToolsOptions = RegistryAccessOptions & {
-  readonly config: {
-    /** The only source of images, if it is given. */
-    readonly mirrorPath?: string;
-  };
+  readonly config: AskedIso['access'];
   readonly workDir: string;
-  readonly reuses?: IsoReuse;
-  /** Digests that tags had when this was planned: they keep them now. */
-  readonly pinned?: Pinned;
-  /** Values that were drawn for a lock, with the key of its fingerprints. */
-  readonly drawn?: DrawnSource;
+  /** The ISO that is asked for, with what it reuses and what it is held to, if there is one. */
+  readonly request?: AskedIso;
   /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
-  /** Warnings about the environment of the program. */
   readonly environment?: readonly string[];
   /** True if another run that writes the same output is waited for. */
   readonly wait?: boolean;
 };
 
-/**
- * Opens the tools of a build.
- * @throws what `openWorkDirectory` throws; ConfigError for files that the configuration names
- */
+/** @throws what `openWorkDirectory` throws; ConfigError for files that the configuration names */
 export async function openBuildTools(options: ToolsOptions): Promise<BuildTools> {
   const held = await openWorkDirectory(options.workDir, (message) => {
     options.emit({ type: 'warning', message });
@@ -145,20 +121,22 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
 }
 
 async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<BuildTools> {
-  const { config, env, signal, emit } = options;
+  const { request, signal, emit } = options;
   const { path: workDir } = held;
-  const { client: registry, http, caBundle, registriesConf } = await openRegistryAccess(options);
-  const plainClient = config.mirrorPath === undefined ? registry : openWorkspace(config.mirrorPath);
-  const tls = caBundle === undefined ? {} : { ca: [caBundle] };
-  const s3 = createS3({ http, tls, env });
-  const trustsRecords = options.reuses?.trustsRecords ?? true;
+  const { registry, images, http, tls, s3, registriesConf } = await openNetwork(options);
+  const trustsRecords = request?.reuses?.trustsRecords ?? true;
   const records = createIsoRecords(workDir, trustsRecords);
   const reusable = createReusable(options, { s3, records });
-  const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
-  const { client } = tags;
-  const sealKey = await readSealKey(workDir, options.drawn);
   const program = options.program ?? (await readProgramDigest());
-  await sweepWorkDir(workDir);
+  const resolved = await openResolved(request, {
+    client: plantSeeds(images, reusable),
+    store: createStageStore(join(workDir, 'stages'), workDir),
+    workDir,
+    program,
+    emit,
+  });
+  const { client, store, sealKey } = resolved;
+  for (const name of SWEPT) await sweepDirectory(join(workDir, name));
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
   const digests = createFileDigests(join(workDir, 'cache'), { signal, trustsRecords });
   const tools: StageTools = {
@@ -178,23 +156,21 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
       return reusable.isos();
     },
   };
-  const stored = createStageStore(join(workDir, 'stages'), workDir);
-  const drawn = createDrawnLedger(stored, options.drawn);
   return {
-    engine: createEngine({ tools, store: drawn.store, program, sealKey, signal, emit }),
+    engine: createEngine({ tools, store, program, sealKey, signal, emit }),
     client,
     cache,
-    tags,
-    drawn,
-    takeOver: reusable.open,
-    claimElsewhere: createClaim(tools, options),
-    sealKey,
+    resolved,
+    takeOver: () => reusable.open(resolved.places),
+    async claimElsewhere(place) {
+      if (!isHere(place)) await tools.openOutput(place, leaseOptionsOf(options)).claim();
+    },
     program,
     workDir,
     emit,
     environment: options.environment ?? [],
     lease: leaseOptionsOf(options),
-    registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
+    registriesConf,
     async close() {
       await reusable.close();
       await client.close();
@@ -204,7 +180,27 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   };
 }
 
-/** The conditions under which a build takes the right to write its output. */
+/** Directories below the work directory in which a build makes files. Blobs have their own partial files. */
+const SWEPT = [
+  'stages',
+  'stages/drawn',
+  'cache/base',
+  'cache/catalogs',
+  'cache/digests',
+  'cache/installer',
+];
+
+/** Opens the access to registries, or to the workspace that has all images, and to object stores. */
+async function openNetwork(options: ToolsOptions) {
+  const { config, env } = options;
+  const { client: registry, http, caBundle, registriesConf } = await openRegistryAccess(options);
+  const tls = caBundle === undefined ? {} : { ca: [caBundle] };
+  const network = { registry, http, tls, s3: createS3({ http, tls, env }) };
+  return config.mirrorPath === undefined
+    ? { ...network, images: registry, registriesConf: registriesConf.files }
+    : { ...network, images: openWorkspace(config.mirrorPath), registriesConf: [] };
+}
+
 export const leaseOptionsOf = ({
   signal,
   emit,
@@ -230,14 +226,8 @@ const createOutputs =
       describe: describeLayout,
     });
 
-const createClaim =
-  ({ openOutput }: StageTools, options: ToolsOptions): BuildTools['claimElsewhere'] =>
-  async (place) => {
-    if (!isHere(place)) await openOutput(place, leaseOptionsOf(options)).claim();
-  };
-
 type LazyReusable = {
-  readonly open: BuildTools['takeOver'];
+  readonly open: (held: Places | undefined) => ReturnType<BuildTools['takeOver']>;
   /** Sources on this machine: before it is open, only the cache that builds share. */
   readonly seeds: () => readonly BlobSource[];
   readonly isos: () => readonly ReusableIso[];
@@ -250,7 +240,7 @@ function createReusable(
   options: ToolsOptions,
   { s3, records }: { readonly s3: S3; readonly records: IsoRecords },
 ): LazyReusable {
-  const { reuses } = options;
+  const { reuses } = options.request ?? {};
   const shared = openShared(options);
   let opened: Omit<Reusable, 'places'> = { seeds: [], isos: [], close: () => Promise.resolve() };
   return {
@@ -258,14 +248,16 @@ function createReusable(
     isos: () => opened.isos,
     close: () => opened.close(),
     before: (remote) => [...opened.seeds, ...(shared ? [shared.over(remote)] : [])],
-    async open() {
+    async open(held) {
       if (!reuses) return undefined;
-      const { env, cwd, signal, emit } = options;
-      const host = { env, cwd, signal, emit };
+      const { env, redaction, cwd, signal, emit } = options;
+      const host = { env, redaction, cwd, signal, emit };
       const found = await openReusable(reuses, { records, host });
       opened = found;
       const { replaced, keepsPlaces } = reuses;
-      if (!keepsPlaces || outputKindOf({ output: replaced }) !== 'object') return found.places;
+      if (!keepsPlaces) return undefined;
+      const places = held ?? found.places;
+      if (places || outputKindOf({ output: replaced }) !== 'object') return places;
       const access = await openSentObject(s3, parseS3Address(replaced), signal);
       const index = access && (await readWholeIndex(access));
       return index && placesOf(index);
@@ -274,12 +266,11 @@ function createReusable(
 }
 
 /** Opens the cache that builds share, which a mirror on this machine does not need. */
-function openShared({ reuses, config, signal, emit }: ToolsOptions): SharedCache | undefined {
-  const directory = reuses?.cache;
+function openShared(options: ToolsOptions): SharedCache | undefined {
+  const { request, config } = options;
+  const directory = request?.reuses?.cache;
   if (directory === undefined || config.mirrorPath !== undefined) return undefined;
-  const warn = (message: string): void => {
-    emit({ type: 'warning', message });
-  };
+  const { signal, warn } = leaseOptionsOf(options);
   const { retryFor } = config.build;
   return createSharedCache({ directory, signal, warn, ...withoutUndefined({ retryFor }) });
 }

@@ -1,14 +1,12 @@
 import { parse, type CsvError } from 'csv-parse/sync';
-import { printable } from '../base/text/words.ts';
 import {
-  isColumnName,
-  MAX_COLUMNS,
+  type Line,
   refuseManyCells,
   refuseManyQuotes,
   refuseManyRows,
   type Table,
   type TableProblem,
-  type TableRow,
+  toTable,
 } from './table.ts';
 
 /* Owns the parsing of CSV and TSV (RFC 4180). */
@@ -23,10 +21,9 @@ export type CsvOptions = {
 const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
 
 /**
- * Reads RFC 4180 with a header row. The separator is the comma; or `;` or a tab if the header has
- * that and no comma, as spreadsheets of many countries write; or the one in Excel's line `sep=;`
- * before the header. White space around a cell is not part of it. Lines without any text are
- * skipped.
+ * Reads RFC 4180 with a header row. The separator is the comma; or `;` or a tab if the header has that and no
+ * comma, as spreadsheets of many countries write; or the one in Excel's line `sep=;` before the header. White
+ * space around a cell is not part of it. Lines without any text are skipped.
  *
  * @throws ConfigError `sites.too-large`
  */
@@ -38,25 +35,9 @@ export function readCsvTable(
   const told = TOLD_DELIMITER.exec(text)?.[1];
   const rest = text.replace(TOLD_DELIMITER, '');
   const delimiter = told ?? separator ?? findDelimiter(rest);
-  const [header, ...lines] = readLines(rest, { delimiter, problems: rowProblems });
-  if (!header)
-    return { rows: [], rowProblems, tableProblems: [{ line: 1, problem: 'has no header row' }] };
-  const columns = dropEmptyEnd(header.cells).map((cell) => nameColumn(cell.trim()));
-  const tableProblems = checkHeader(columns, header.line);
-  const rows: TableRow[] = [];
-  for (const { line, cells } of tableProblems.length > 0 ? [] : lines) {
-    const fault = findCountFault(cells, columns);
-    if (fault === undefined)
-      rows.push({
-        line,
-        cells: new Map(columns.map((column, i) => [column, (cells[i] ?? '').trim()])),
-      });
-    else rowProblems.push({ line, problem: fault });
-  }
-  return { rows, rowProblems, tableProblems, headerLine: header.line };
+  const lines = readLines(rest, { delimiter, problems: rowProblems });
+  return toTable(lines, { rowProblems, nameColumn });
 }
-
-type Line = { readonly line: number; readonly cells: readonly string[] };
 
 /** Texts of the parser's errors quote the cell, which may be a password; these do not. */
 const FAULTS: Readonly<Record<string, string>> = {
@@ -65,10 +46,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   CSV_INVALID_CLOSING_QUOTE: 'has text after a closing quote',
 };
 
-/**
- * The parser makes an error with a stack for each wrong quote: it costs as much as this many
- * bytes.
- */
+/** The parser makes an error with a stack for each wrong quote: it costs as much as this many bytes. */
 const FAULT_COST = 1000;
 
 type Reading = { readonly delimiter: string; readonly problems: TableProblem[] };
@@ -109,43 +87,4 @@ function readLines(text: string, { delimiter, problems }: Reading): Line[] {
 function findDelimiter(text: string): string {
   const header = /[^\r\n]+/.exec(text)?.[0] ?? '';
   return [',', ';', '\t'].find((delimiter) => header.includes(delimiter)) ?? ',';
-}
-
-const dropEmptyEnd = (cells: readonly string[]): readonly string[] =>
-  cells.slice(0, cells.findLastIndex((cell) => cell.trim() !== '') + 1);
-
-function checkHeader(columns: readonly string[], line: number): TableProblem[] {
-  if (columns.length > MAX_COLUMNS) {
-    return [
-      {
-        line,
-        problem: `has ${columns.length} columns, but a table may have at most ${MAX_COLUMNS}`,
-      },
-    ];
-  }
-  const problems: TableProblem[] = [];
-  const seen = new Set<string>();
-  for (const [index, column] of columns.entries()) {
-    if (column === '') problems.push({ line, problem: `column ${index + 1} has no name` });
-    else if (!isColumnName(column)) {
-      problems.push({
-        line,
-        problem: `column "${printable(column)}" may have only letters, digits, "_", "-" and "."`,
-      });
-    } else if (seen.has(column)) {
-      problems.push({ line, problem: `column "${column}" appears twice` });
-    }
-    seen.add(column);
-  }
-  return problems;
-}
-
-/**
- * The message does not show the cells: in a shifted row it is not known which cell is the
- * password.
- */
-function findCountFault(cells: readonly string[], columns: readonly string[]): string | undefined {
-  const isFull = cells.length >= columns.length;
-  if (isFull && cells.slice(columns.length).every((cell) => cell === '')) return undefined;
-  return `has ${cells.length} cells, but the header names ${columns.length}`;
 }

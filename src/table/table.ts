@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.ts';
+import { printable } from '../base/text/words.ts';
 
 /* Owns the rows of a table with their places, the names of columns, and the limits of tables. */
 
@@ -31,7 +32,6 @@ export const MAX_COLUMNS = 10_000;
 /** The program is made for ten thousand sites. */
 const MAX_ROWS = 50_000;
 
-/** Limits the rows of a table. @throws ConfigError `sites.too-large` */
 export function refuseManyRows(count: number): void {
   if (count <= MAX_ROWS) return;
   throw new ConfigError('sites.too-large', `the table has more than ${MAX_ROWS} rows`, {
@@ -42,7 +42,6 @@ export function refuseManyRows(count: number): void {
 /** Ten thousand sites of two hundred columns each. */
 const MAX_CELLS = 2_000_000;
 
-/** Limits the cells of a table. @throws ConfigError `sites.too-large` */
 export function refuseManyCells(count: number): void {
   if (count <= MAX_CELLS) return;
   throw new ConfigError(
@@ -52,15 +51,82 @@ export function refuseManyCells(count: number): void {
   );
 }
 
+/** A line of a sheet, and its cells. */
+export type Line = { readonly line: number; readonly cells: readonly string[] };
+
+type Header = {
+  /** Problems of lines that are known so far. */
+  readonly rowProblems: readonly TableProblem[];
+  /** Gives a column its name by the text in the header. */
+  readonly nameColumn?: (written: string) => string;
+};
+
+/** Makes the table of lines of which the first names the columns. White space around a cell is not part of it. */
+export function toTable(
+  [header, ...lines]: readonly Line[],
+  { rowProblems: known, nameColumn = (written) => written }: Header,
+): Table {
+  const rowProblems = [...known];
+  if (!header)
+    return { rows: [], rowProblems, tableProblems: [{ line: 1, problem: 'has no header row' }] };
+  const columns = dropEmptyEnd(header.cells).map((cell) => nameColumn(cell.trim()));
+  const tableProblems = checkHeader(columns, header.line);
+  const rows: TableRow[] = [];
+  for (const { line, cells } of tableProblems.length > 0 ? [] : lines) {
+    const fault = findCountFault(cells, columns);
+    if (fault === undefined)
+      rows.push({
+        line,
+        cells: new Map(columns.map((column, i) => [column, (cells[i] ?? '').trim()])),
+      });
+    else rowProblems.push({ line, problem: fault });
+  }
+  return { rows, rowProblems, tableProblems, headerLine: header.line };
+}
+
+const dropEmptyEnd = (cells: readonly string[]): readonly string[] =>
+  cells.slice(0, cells.findLastIndex((cell) => cell.trim() !== '') + 1);
+
+function checkHeader(columns: readonly string[], line: number): TableProblem[] {
+  if (columns.length > MAX_COLUMNS) {
+    return [
+      {
+        line,
+        problem: `has ${columns.length} columns, but a table may have at most ${MAX_COLUMNS}`,
+      },
+    ];
+  }
+  const problems: TableProblem[] = [];
+  const seen = new Set<string>();
+  for (const [index, column] of columns.entries()) {
+    if (column === '') problems.push({ line, problem: `column ${index + 1} has no name` });
+    else if (!isColumnName(column)) {
+      problems.push({
+        line,
+        problem: `column "${printable(column)}" may have only letters, digits, "_", "-" and "."`,
+      });
+    } else if (seen.has(column)) {
+      problems.push({ line, problem: `column "${column}" appears twice` });
+    }
+    seen.add(column);
+  }
+  return problems;
+}
+
+/** The message does not show the cells: in a shifted row it is not known which cell is the password. */
+function findCountFault(cells: readonly string[], columns: readonly string[]): string | undefined {
+  const isFull = cells.length >= columns.length;
+  if (isFull && cells.slice(columns.length).every((cell) => cell === '')) return undefined;
+  return `has ${cells.length} cells, but the header names ${columns.length}`;
+}
+
 const MAX_QUOTED = 4;
 const QUOTED_FLOOR = 16 << 20;
 
 /**
- * The parser copies a cell for each wrong quote in it, so that a line of quotes costs the square
- * of its size.
+ * The parser copies a cell for each wrong quote in it, so that a line of quotes costs the square of its size.
  *
  * @param quoted bytes of all those copies
- * @throws ConfigError `sites.too-large` when they are many times the size of the table
  */
 export function refuseManyQuotes({
   quoted,

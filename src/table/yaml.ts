@@ -38,10 +38,7 @@ export function readYamlTable(text: string): Table {
 
 type Split = { readonly pieces: readonly Piece[]; readonly problems: readonly TableProblem[] };
 
-/**
- * Cuts before every line that is indented as little as the first. The content of an entry is
- * indented further (YAML 1.2.2, 8.2), except for comments.
- */
+/** Cuts before lines indented as the first: content is indented further (YAML 1.2.2, 8.2), comments aside. */
 function splitEntries(text: string): Split {
   const pieces: { line: number; lines: string[] }[] = [];
   let isStart: ((line: string) => boolean) | undefined;

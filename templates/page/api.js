@@ -5,7 +5,7 @@
  * @typedef {{ http_proxy?: string, https_proxy?: string, no_proxy?: string }} Proxy
  * @typedef {{
  *   id: string, name: string, cluster_id?: string, openshift_version?: string, cpu_architecture: string,
- *   rendezvous_ip?: string, static_network_config?: string, kernel_arguments?: string, proxy?: Proxy,
+ *   rendezvous_ip?: string, rendezvous_ip_chosen?: boolean, size_bytes?: number, static_network_config?: string, kernel_arguments?: string, proxy?: Proxy,
  *   ssh_authorized_key?: string, additional_ntp_sources?: string, ntp_sources?: string,
  *   additional_trust_bundle?: string, ignition_config_override?: string, user_name?: string,
  *   created_at: string, updated_at: string, download_url: string, expires_at: string,
@@ -18,10 +18,20 @@
  *   problems: { row: number, column?: string, message: string }[],
  * }} HostTable
  * @typedef {{ cpu_architectures: string[], default: boolean }} Version
+ * @typedef {{ controller: string, url?: string, reasons: string[], note?: string }} ControllerVerdict
+ * @typedef {{
+ *   url: string, expires_at: string, size_bytes?: number, medium_digest?: string,
+ *   controllers: ControllerVerdict[],
+ * }} ImageUrl
+ * @typedef {{
+ *   openshift_version: string, size_bytes: number, has_agents: boolean, release_image?: string,
+ *   images?: number, operators?: { name: string, versions: string[] }[],
+ * }} Contents
  */
 
 const V2 = 'api/assisted-install/v2';
-const FORMS = 'api/assisted-install/sealift/forms';
+const OWN = 'api/assisted-install/sealift';
+const FORMS = `${OWN}/forms`;
 
 /** Milliseconds to wait for an answer; no user waits longer. */
 const LIMIT = 60_000;
@@ -51,16 +61,40 @@ export const listVersions = async () =>
   /** @type {Record<string, Version>} */ (await call('GET', `${V2}/openshift-versions`));
 
 /** @returns {Promise<Cluster[]>} */
-export const listClusters = async () =>
-  /** @type {Cluster[]} */ (await call('GET', `${V2}/clusters`));
+export const listClusters = async () => /** @type {Cluster[]} */ (await listAll('clusters'));
 
 /** @param {string} id */
 export const readInfraEnv = async (id) =>
   /** @type {InfraEnv} */ (await call('GET', `${V2}/infra-envs/${id}`));
 
 /** @returns {Promise<InfraEnv[]>} */
-export const listInfraEnvs = async () =>
-  /** @type {InfraEnv[]} */ (await call('GET', `${V2}/infra-envs`));
+export const listInfraEnvs = async () => /** @type {InfraEnv[]} */ (await listAll('infra-envs'));
+
+/**
+ * Lists all records: as long as the answer names a next page, that one too.
+ *
+ * @param {'clusters' | 'infra-envs'} kind
+ */
+async function listAll(kind) {
+  /** @type {unknown[]} */
+  const all = [];
+  for (let query = ''; ;) {
+    const answer = await request('GET', `${V2}/${kind}${query}`);
+    for (const each of /** @type {unknown[]} */ (await readJson(answer))) all.push(each);
+    const [, next] = /<([^>]*)>; rel="next"/.exec(answer.headers.get('Link') ?? '') ?? [];
+    if (next === undefined) return all;
+    query = new URL(next, location.href).search; // the path may be another one behind a proxy
+  }
+}
+
+/**
+ * @param {string} version
+ * @param {string} architecture
+ */
+export const readContents = async (version, architecture) => {
+  const query = new URLSearchParams({ version, cpu_architecture: architecture });
+  return /** @type {Contents} */ (await call('GET', `${OWN}/contents?${query.toString()}`));
+};
 
 /** @param {object} body */
 export const createCluster = async (body) =>
@@ -117,12 +151,27 @@ const readWarnings = ({ headers }) =>
  * Requests a new URL of an image: a URL may expire, and changes with its InfraEnv.
  *
  * @param {string} id
- * @returns {Promise<{ url: string, expires?: string }>}
+ * @returns {Promise<ImageUrl & { expires?: string }>}
  */
 export async function findImageUrl(id) {
   const answer = await call('GET', `${V2}/infra-envs/${id}/downloads/image-url`);
-  const { url, expires_at: expires } = /** @type {{ url: string, expires_at: string }} */ (answer);
-  return expires.startsWith(NEVER) ? { url } : { url, expires };
+  const image = /** @type {ImageUrl} */ (answer);
+  const { expires_at: expires } = image;
+  return expires.startsWith(NEVER) ? image : { ...image, expires };
+}
+
+/**
+ * Asks for the SHA-256 of an image, which begins to be computed with that.
+ *
+ * @param {string} url of the image
+ * @returns {Promise<{ sha256: string } | { share: number, seconds: number }>}
+ */
+export async function readSha256(url) {
+  const answer = await send(`${toRelative(url)}.sha256`, {});
+  if (answer.status !== 202) return { sha256: (await answer.text()).slice(0, 64) };
+  const body = /** @type {{ hashed_bytes: number, size_bytes: number }} */ (await readJson(answer));
+  const seconds = Number(answer.headers.get('Retry-After') ?? '5');
+  return { share: body.hashed_bytes / Math.max(1, body.size_bytes), seconds };
 }
 
 /** Go's zero time. */
@@ -145,16 +194,19 @@ export async function remove(kind, id) {
 /**
  * Requests one byte of an image, so that an error is shown here and not by a download that fails.
  *
- * @returns {Promise<number>} size in bytes
- * @param {string} url as the server gave it; its last four parts are below any path
+ * @param {string} url as the server gave it
  */
 export async function checkImage(url) {
-  const { pathname, search } = new URL(url);
-  const path = pathname.split('/').slice(-4).join('/');
-  const answer = await send(path + search, { headers: { Range: 'bytes=0-0' } });
+  const answer = await send(toRelative(url), { headers: { Range: 'bytes=0-0' } });
   await answer.body?.cancel();
-  return Number((answer.headers.get('Content-Range') ?? '').split('/')[1]);
 }
+
+/**
+ * The URL of an image from this page: its last four parts are below any path.
+ *
+ * @param {string} url
+ */
+const toRelative = (url) => new URL(url).pathname.split('/').slice(-4).join('/');
 
 /**
  * @param {'GET' | 'POST' | 'PATCH' | 'DELETE'} method

@@ -1,12 +1,13 @@
 import { checkImage, findImageUrl, listClusters, listInfraEnvs, Refusal, remove } from './api.js';
 import { busy, copyTemplate, find, say } from './dom.js';
+import { formatUnits, showDetails } from './image-details.js';
 
 /**
  * A cluster with one of its InfraEnvs. Another client of the API may have created one without the other.
  *
  * @typedef {{
  *   name: string, facts: string[], created: string,
- *   version: string, cluster?: string, infraEnv?: string, isLastOfCluster: boolean,
+ *   version: string, architecture?: string, cluster?: string, infraEnv?: string, isLastOfCluster: boolean,
  * }} Row
  */
 
@@ -96,25 +97,43 @@ async function readRows() {
  */
 function toRow({ cluster, infraEnv, isLastOfCluster }) {
   const { name, created_at: created } = cluster ?? infraEnv ?? NOTHING;
-  const facts = [`created ${formatTime(created)}`, ...listRendezvous(infraEnv)];
-  if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
-  if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
   return {
     name,
-    facts,
-    version: cluster?.openshift_version ?? '',
+    facts: listFacts(cluster, infraEnv),
+    version: infraEnv?.openshift_version ?? cluster?.openshift_version ?? '',
     created,
     isLastOfCluster,
     ...(cluster && { cluster: cluster.id }),
-    ...(infraEnv && { infraEnv: infraEnv.id }),
+    ...(infraEnv && { infraEnv: infraEnv.id, architecture: infraEnv.cpu_architecture }),
   };
+}
+
+/**
+ * @param {import('./api.js').Cluster | undefined} cluster
+ * @param {import('./api.js').InfraEnv | undefined} infraEnv
+ * @returns {string[]}
+ */
+function listFacts(cluster, infraEnv) {
+  const { size_bytes: size, cpu_architecture: architecture = '' } = infraEnv ?? {};
+  const facts = [
+    cluster ? `OpenShift ${cluster.openshift_version}` : '',
+    architecture,
+    size === undefined ? '' : formatUnits(size),
+    `created ${formatTime((cluster ?? infraEnv ?? NOTHING).created_at)}`,
+    ...listRendezvous(infraEnv),
+  ];
+  return facts.filter((fact) => fact !== '');
 }
 
 /** @param {import('./api.js').InfraEnv | undefined} infraEnv */
 function listRendezvous(infraEnv) {
-  if (infraEnv?.rendezvous_ip) return [`rendezvous host ${infraEnv.rendezvous_ip}`];
+  const { rendezvous_ip: address, rendezvous_ip_chosen: isChosen } = infraEnv ?? {};
+  if (address !== undefined) {
+    return [`rendezvous host ${address}, ${isChosen ? 'chosen from the hosts' : 'as given'}`];
+  }
   const hasNetworks = !['', '[]'].includes(infraEnv?.static_network_config ?? '');
-  return hasNetworks ? ['no host has a static address'] : [];
+  const isWanted = isChosen !== undefined; // by the installer on the ISO
+  return hasNetworks && isWanted ? ['no host has a static address'] : [];
 }
 
 /** @param {string} time */
@@ -128,7 +147,7 @@ function showRow(row) {
   const item = copyTemplate('#cluster-template', HTMLLIElement);
   find('.name', HTMLElement, item).textContent = row.name;
   find('.facts', HTMLElement, item).textContent = row.facts.join(' · ');
-  const { infraEnv } = row;
+  const { infraEnv, version, architecture = '' } = row;
   for (const button of item.querySelectorAll('button')) {
     const of = button.matches('.edit, .delete') ? '' : 'of ';
     button.setAttribute('aria-label', `${button.textContent} ${of}${row.name}`);
@@ -141,6 +160,7 @@ function showRow(row) {
     find('.copy', HTMLElement, item).remove();
     find('.edit', HTMLElement, item).remove();
     find('.about', HTMLElement, item).remove();
+    find('.image', HTMLElement, item).remove();
     const lacks =
       infraEnv === undefined ? 'It has no ISO.' : 'It is not bound to a cluster, so it has no ISO.';
     note(item, lacks);
@@ -153,8 +173,13 @@ function showRow(row) {
     note(item, 'The download has started: see the downloads of your browser.');
   });
   act(item, '.about', async () => {
-    const { url } = await findImageUrl(infraEnv);
-    note(item, describeImage(url, await checkImage(url)));
+    const panel = find('.image', HTMLElement, item);
+    const isOpening = panel.hidden;
+    if (isOpening) {
+      panel.hidden = false;
+      await showDetails(panel, { infraEnv, version, architecture }).catch(closing(panel));
+    } else panel.hidden = true;
+    find('.about', HTMLElement, item).ariaExpanded = String(!panel.hidden);
   });
   act(item, '.edit', () => edit(infraEnv, row));
   act(item, '.copy', async () => {
@@ -167,14 +192,15 @@ function showRow(row) {
 }
 
 /**
- * Describes an image before it is downloaded, as a management controller needs to know it.
+ * Closes a panel that cannot be filled.
  *
- * @param {string} url
- * @param {number} size
+ * @param {HTMLElement} panel
+ * @returns {(error: unknown) => never}
  */
-const describeImage = (url, size) =>
-  `${size.toLocaleString('en')} bytes. Its URL has ${url.length} characters, begins with ` +
-  `${new URL(url).protocol}// and ends with .iso; ranges are served.`;
+const closing = (panel) => (error) => {
+  panel.hidden = true;
+  throw error;
+};
 
 /**
  * Runs an action of a row, and shows its error in the row.

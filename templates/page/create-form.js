@@ -3,6 +3,7 @@ import {
   createCluster,
   createInfraEnv,
   listVersions,
+  readContents,
   readInfraEnv,
   Refusal,
   remove,
@@ -11,8 +12,11 @@ import {
 import { busy, find, say } from './dom.js';
 import { startFiles } from './files.js';
 import { startHostTable } from './host-table.js';
-import { removeHosts, startHosts } from './hosts.js';
+import { removeHosts, startHosts, updateHosts } from './hosts.js';
+import { summarizeContents } from './image-details.js';
 import { locateProblem } from './locate.js';
+import { withoutPath } from './network-form.js';
+import { needsNames, setMedium } from './ports.js';
 import { clearField, clearProblems, showProblems } from './problems.js';
 import {
   checkRequired,
@@ -53,6 +57,7 @@ export function startForm({ onChanged, onSignedOut }) {
   startHostTable(onSignedOut);
   startFiles(document);
   version.addEventListener('change', showArchitectures);
+  architecture.addEventListener('change', () => void showContents());
   form.addEventListener('input', ({ target }) => {
     if (target instanceof Element) clearField(target);
   });
@@ -65,11 +70,6 @@ export function startForm({ onChanged, onSignedOut }) {
     void busy(find('#create', HTMLButtonElement), async () => {
       clearProblems(form, problem);
       warned.textContent = '';
-      const wrong = checkRequired(edited === undefined);
-      if (wrong.length > 0) {
-        showProblems(wrong, problem);
-        return;
-      }
       try {
         await submit(onChanged);
       } catch (error) {
@@ -85,7 +85,8 @@ export function startForm({ onChanged, onSignedOut }) {
 
 /** @param {(infraEnv?: string, told?: string) => Promise<void>} onChanged */
 async function submit(onChanged) {
-  const settings = readSettings();
+  const missing = checkRequired(edited === undefined);
+  const settings = readSettings(missing.length > 0);
   const changed = edited ? listChanged(settings, edited.settings) : withoutEmpty(settings);
   say(status, 'Checking the values…');
   const cluster = readCluster();
@@ -95,8 +96,9 @@ async function submit(onChanged) {
     ...of,
     infra_env: edited ? changed : { ...changed, ...withoutEmpty(shared) },
   });
-  if (problems.length > 0) {
-    showProblems(problems.map(locateProblem), problem);
+  const others = problems.map(locateProblem).filter((each) => !hasField(missing, each.field));
+  if (missing.length + others.length > 0) {
+    showProblems([...missing, ...others], problem);
     return;
   }
   say(status, edited ? 'Saving the changes…' : 'Creating the cluster…');
@@ -112,15 +114,22 @@ async function submit(onChanged) {
 }
 
 /**
+ * @param {readonly { field?: string }[]} problems
+ * @param {string | undefined} field
+ */
+const hasField = (problems, field) => problems.some((each) => each.field === field);
+
+/**
  * A warning with the number that the form gives to a host.
  *
  * @param {string} warning
  */
-const nameHost = (warning) =>
-  warning.replace(
-    /^static_network_config\[(\d+)\]\.network_yaml/,
-    (_, index) => `host ${Number(index) + 1}`,
-  );
+function nameHost(warning) {
+  const [, index, line = '', text = ''] = HOST_WARNING.exec(warning) ?? [];
+  return index === undefined ? warning : `host ${Number(index) + 1}: ${line}${withoutPath(text)}`;
+}
+
+const HOST_WARNING = /^static_network_config\[(\d+)\]\.network_yaml: (line \d+: )?(.*)$/s;
 
 /** Requests the list of releases again: the store may have new ones. */
 export async function showVersions() {
@@ -139,6 +148,26 @@ function showArchitectures() {
   const names = versions[version.value]?.cpu_architectures ?? [];
   architecture.replaceChildren(...names.map((each) => new Option(each)));
   find('#cpu-architecture-field', HTMLElement).hidden = names.length < 2;
+  void showContents();
+}
+
+/** Shows what is on the ISO of the chosen release, and the fields that it needs. */
+async function showContents() {
+  const hint = find('#openshift-version-hint', HTMLElement);
+  const chosen = { version: version.value, architecture: architecture.value };
+  /** @type {import('./api.js').Contents | undefined} */
+  let contents;
+  try {
+    if (chosen.version !== '') contents = await readContents(chosen.version, chosen.architecture);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error; // the server judges the values when they are sent
+  }
+  if (chosen.version !== version.value || chosen.architecture !== architecture.value) return;
+  hint.textContent = contents ? summarizeContents(contents) : '';
+  setMedium(contents?.has_agents ?? true);
+  find('#port-names-hint', HTMLElement).hidden = !needsNames();
+  find('#rendezvous-ip-unread', HTMLElement).hidden = !needsNames();
+  updateHosts();
 }
 
 /**
@@ -190,6 +219,7 @@ export async function editInfraEnv(id, cluster) {
   edited = { id, settings: readSettings() };
   version.replaceChildren(new Option(cluster.version));
   architecture.replaceChildren(new Option(infraEnv.cpu_architecture));
+  await showContents();
   showMode(`Edit ${cluster.name}`, listKept(infraEnv));
   for (const details of form.querySelectorAll(':scope > details')) {
     const filled = [...details.querySelectorAll('input, textarea')].some(
@@ -236,6 +266,7 @@ export function resetForm() {
   const chosen = version.value;
   edited = undefined;
   form.reset();
+  find('#rendezvous-ip', HTMLInputElement).placeholder = '';
   removeHosts();
   showMode('New cluster');
   if (wasEdit) void showVersions().catch(isSignedOut);

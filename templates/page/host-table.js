@@ -82,12 +82,17 @@ function show(found) {
  * @returns {RowHost}
  */
 function toHost(row, cells) {
-  const { name = '', mac = '', mac2 = '', ...others } = cells;
+  const { name = '', mac = '', mac2 = '', port = '', port2 = '', ...others } = cells;
   const { address = '' } = others;
   const isDhcp = address === '' || address.toLowerCase() === 'dhcp';
   const values = { ...EMPTY_NETWORK, ...others, ...(isDhcp && { method: 'dhcp', address: '' }) };
   if (values.bond === '') values.bond = EMPTY_NETWORK.bond;
-  return { row, name, macs: splitWords(`${mac} ${mac2}`), values };
+  const ports = splitWords(`${port} ${port2}`);
+  const interfaces = splitWords(`${mac} ${mac2}`).map((mac_address, i) => ({
+    mac_address,
+    logical_nic_name: ports[i] ?? '',
+  }));
+  return { row, name, interfaces, values };
 }
 
 /**
@@ -98,15 +103,14 @@ function toHost(row, cells) {
  * @returns {Promise<RowProblem[]>}
  */
 async function judge(hosts, columns) {
-  const networks = hosts.map(({ macs, values }) => {
-    const names = macs.map((_, i) => `nic${i + 1}`);
-    return {
-      network_yaml: formatYaml(buildNetwork(values, names)),
-      mac_interface_map: macs.map((mac, i) => ({
-        mac_address: mac,
-        logical_nic_name: names[i] ?? '',
-      })),
-    };
+  const networks = hosts.map(({ interfaces, values }) => {
+    // Ports that lack a name are marked in the form, if a name counts.
+    const map = interfaces.map((each, i) => ({
+      ...each,
+      logical_nic_name: each.logical_nic_name || `nic${i + 1}`,
+    }));
+    const names = map.map(({ logical_nic_name: name }) => name);
+    return { network_yaml: formatYaml(buildNetwork(values, names)), mac_interface_map: map };
   });
   const verdict = await checkForm({ infra_env: { static_network_config: networks } });
   return verdict.problems.map(({ field: place, path, message }) => {
@@ -119,4 +123,5 @@ async function judge(hosts, columns) {
 }
 
 /** @param {string} place */
-const macColumn = (place) => (place.includes('map[1]') ? 'mac2' : 'mac');
+const macColumn = (place) =>
+  (place.endsWith('logical_nic_name') ? 'port' : 'mac') + (place.includes('map[1]') ? '2' : '');

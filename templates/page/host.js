@@ -1,6 +1,7 @@
 import { readNetworks } from './api.js';
 import { busy, copyTemplate, find, say } from './dom.js';
 import { buildNetwork, EMPTY_NETWORK, fieldOfPath } from './network-form.js';
+import { nameInterfaces, needsNames, withHostName } from './ports.js';
 import { clearField, showProblem } from './problems.js';
 import { readNetwork } from './read-network.js';
 import { formatYaml } from './yaml.js';
@@ -9,7 +10,7 @@ import { formatYaml } from './yaml.js';
  * One host: its interfaces, and its network as a form or as YAML.
  *
  * @typedef {import('./network-form.js').NetworkValues} NetworkValues
- * @typedef {{ mac_address: string, logical_nic_name: string }} Interface
+ * @typedef {import('./ports.js').Interface} Interface
  * @typedef {{ network_yaml: string, mac_interface_map: Interface[] }} Host
  */
 
@@ -45,9 +46,9 @@ export function startHost(host, onChanged) {
     forgetYaml(host);
     const isVlan = target instanceof HTMLElement && target.dataset['field'] === 'vlan';
     if (isVlan) shown.set(host, { ...namesOf(host), vlanName: '' });
-    update(host);
+    updateHost(host);
   });
-  update(host);
+  updateHost(host);
 }
 
 /**
@@ -83,14 +84,15 @@ export function showYaml(host, yaml, obstacle) {
 
 /**
  * @param {HTMLFieldSetElement} host
+ * @param {boolean} [isDraft] true to give a name to ports that the user has still to name
  * @returns {Host}
  */
-export function readHost(host) {
+export function readHost(host, isDraft = false) {
   const interfaces = listInterfaces(host).map((each) => ({
     mac_address: find('[data-field=mac]', HTMLInputElement, each).value.trim(),
     logical_nic_name: find('[data-field=interface]', HTMLInputElement, each).value.trim(),
   }));
-  const map = isForm(host) ? nameInterfaces(interfaces) : interfaces;
+  const map = isForm(host) ? nameInterfaces(interfaces, isDraft) : interfaces;
   const { value: yaml } = yamlOf(host);
   return {
     network_yaml: isForm(host) && yaml === '' ? build(host, map) : yaml,
@@ -120,17 +122,22 @@ export function addInterface(host, { mac_address: mac = '', logical_nic_name: na
   find('[data-field=mac]', HTMLInputElement, added).value = mac;
   find('[data-field=interface]', HTMLInputElement, added).value = name;
   find('.interfaces', HTMLElement, host).append(added);
-  added.addEventListener('input', () => {
-    if (isForm(host)) update(host);
+  added.addEventListener('input', ({ target }) => {
+    if (!isForm(host)) return;
+    if (target instanceof HTMLElement && target.dataset['field'] === 'interface') {
+      forgetYaml(host);
+      shown.set(host, { ...namesOf(host), vlanName: '' });
+    }
+    updateHost(host);
   });
   find('.remove-interface', HTMLButtonElement, added).addEventListener('click', () => {
     added.remove();
     if (isForm(host)) forgetYaml(host);
-    update(host);
+    updateHost(host);
     find('.add-interface', HTMLButtonElement, host).focus();
   });
   if (isForm(host)) forgetYaml(host);
-  update(host);
+  updateHost(host);
   return added;
 }
 
@@ -145,32 +152,18 @@ export const listInterfaces = (host) =>
 const isForm = (host) => !panelOf(host, 'form').hidden;
 
 /**
- * Gives a name to interfaces without one; the map gives it to the interface of the MAC address.
- *
- * @param {readonly Interface[]} interfaces
- * @returns {Interface[]}
- */
-function nameInterfaces(interfaces) {
-  const filled = interfaces.filter(({ mac_address: mac }, i) => i === 0 || mac !== '');
-  const used = new Set(filled.map(({ logical_nic_name: name }) => name));
-  let next = 1;
-  return filled.map(({ mac_address: mac, logical_nic_name: given }) => {
-    while (given === '' && used.has(`nic${next}`)) next++;
-    const name = given === '' ? `nic${next++}` : given;
-    return { mac_address: mac, logical_nic_name: name };
-  });
-}
-
-/**
  * @param {HTMLFieldSetElement} host
  * @param {readonly Interface[]} map
  */
 const build = (host, map) =>
-  formatYaml(
-    buildNetwork(
-      readForm(host),
-      map.map(({ logical_nic_name: name }) => name),
+  withHostName(
+    formatYaml(
+      buildNetwork(
+        readForm(host),
+        map.map(({ logical_nic_name: name }) => name),
+      ),
     ),
+    host.dataset['name'] ?? '',
   );
 
 /** @param {HTMLFieldSetElement} host */
@@ -258,11 +251,11 @@ function select(host, chosen) {
     panelOf(host, name).hidden = name !== chosen;
   }
   say(find('.yaml-note', HTMLElement, host), '');
-  update(host);
+  updateHost(host);
 }
 
 /** Shows the fields that count. @param {HTMLFieldSetElement} host */
-function update(host) {
+export function updateHost(host) {
   const isBonded = listInterfaces(host).length > 1;
   const isDhcp = readForm(host).method === 'dhcp';
   find('.bond-field', HTMLElement, host).hidden = !isBonded;
@@ -270,7 +263,7 @@ function update(host) {
     if (each instanceof HTMLElement) each.hidden = isDhcp;
   }
   for (const each of listInterfaces(host)) {
-    find('.name-field', HTMLElement, each).hidden = isForm(host);
+    find('.name-field', HTMLElement, each).hidden = isForm(host) && !needsNames();
     find('.remove-interface', HTMLElement, each).hidden = !isBonded;
   }
 }

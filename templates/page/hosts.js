@@ -1,6 +1,15 @@
 import { readNetworks } from './api.js';
 import { copyTemplate, find } from './dom.js';
-import { addInterface, listInterfaces, readHost, showForm, showYaml, startHost } from './host.js';
+import {
+  addInterface,
+  listInterfaces,
+  readHost,
+  showForm,
+  showYaml,
+  startHost,
+  updateHost,
+} from './host.js';
+import { needsNames, readHostName } from './ports.js';
 import { readNetwork } from './read-network.js';
 
 /**
@@ -8,7 +17,9 @@ import { readNetwork } from './read-network.js';
  *
  * @typedef {import('./host.js').Host} Host
  * @typedef {import('./network-form.js').NetworkValues} NetworkValues
- * @typedef {{ name?: string, macs: readonly string[], values: NetworkValues }} HostValues
+ * @typedef {{
+ *   name?: string, interfaces: readonly import('./ports.js').Interface[], values: NetworkValues,
+ * }} HostValues
  */
 
 /** Adds a host whenever the button is pressed. */
@@ -25,8 +36,23 @@ export function removeHosts() {
   find('#hosts', HTMLElement).replaceChildren();
 }
 
-/** @returns {Host[]} */
-export const readHosts = () => listHosts().map(readHost);
+/** Shows the fields that hosts need on another medium. */
+export function updateHosts() {
+  for (const host of listHosts()) updateHost(host);
+}
+
+/**
+ * @param {boolean} isDraft true to give a name to ports that the user has still to name
+ * @returns {Host[]}
+ */
+export const readHosts = (isDraft) => listHosts().map((host) => readHost(host, isDraft));
+
+/** Fields of ports that the user must name and did not. */
+export const listUnnamedPorts = () =>
+  (needsNames() ? listHosts().flatMap(listInterfaces) : [])
+    .map((each) => find('[data-field=interface]', HTMLInputElement, each))
+    .filter(({ value }) => value.trim() === '')
+    .map(({ id }) => id);
 
 /** @param {number} index from 0 */
 export const hostAt = (index) => listHosts()[index];
@@ -37,9 +63,9 @@ export const hostAt = (index) => listHosts()[index];
  * @param {readonly HostValues[]} given
  */
 export function addHosts(given) {
-  for (const { name, macs, values } of given) {
+  for (const { name, interfaces, values } of given) {
     const host = addHost(name);
-    for (const mac of macs) addInterface(host, { mac_address: mac });
+    for (const each of interfaces) addInterface(host, each);
     showForm(host, values);
   }
   numberFields();
@@ -54,7 +80,7 @@ export async function loadHosts(given) {
   if (given.length === 0) return;
   const read = await readNetworks(given.map(({ network_yaml: yaml }) => yaml));
   for (const [i, { network_yaml: yaml, mac_interface_map: map }] of given.entries()) {
-    const host = addHost();
+    const host = addHost(readHostName(yaml));
     const form = readNetwork(read[i]?.value);
     const names = 'ports' in form ? form.ports : [];
     /** @param {string} name */

@@ -68,6 +68,17 @@ function locateInHost(problem, index, below) {
     return { field: `${id}-${Number(at) + 1}-${field}`, message };
   }
   const field = host ? fieldInHost(host, path) : 'yaml';
-  if (field !== 'yaml') return { field: `${id}-${field}`, message: withoutPath(message) };
+  if (field !== 'yaml') return { field: `${id}-${field}`, message: nameMask(withoutPath(message)) };
   return { field: `${id}-yaml`, ...placeOf(problem), message };
 }
+
+/**
+ * A text with dots where a prefix length belongs was meant as a subnet mask.
+ *
+ * @param {string} message
+ */
+const nameMask = (message) =>
+  message.replace(
+    /^("[\d.]+\.[\d.]*") is not a whole number from 0 to \d+/,
+    '$1 is not a subnet mask',
+  );

@@ -1,5 +1,5 @@
 import { findField, valueOf } from './dom.js';
-import { loadHosts, readHosts } from './hosts.js';
+import { listUnnamedPorts, loadHosts, readHosts } from './hosts.js';
 
 /**
  * The values of the form: read for a request, and filled in from an InfraEnv.
@@ -29,7 +29,7 @@ export const readCluster = () => ({
  *
  * @returns {Settings}
  */
-export const readSettings = () => ({
+export const readSettings = (isDraft = false) => ({
   ...Object.fromEntries(Object.entries(TEXTS).map(([name, field]) => [name, valueOf(field)])),
   proxy: {
     http_proxy: valueOf('http-proxy'),
@@ -37,7 +37,7 @@ export const readSettings = () => ({
     no_proxy: valueOf('no-proxy').replaceAll(/\s*,\s*/g, ','),
   },
   kernel_arguments: listArguments().map(({ value }) => ({ operation: 'append', value })),
-  static_network_config: readHosts(),
+  static_network_config: readHosts(isDraft),
 });
 
 /** Arguments with their lines, from 1. */
@@ -101,6 +101,7 @@ export async function fillSettings(infraEnv) {
       ]),
     ),
     'pull-secret': '',
+    'rendezvous-ip': fillRendezvous(infraEnv),
     'http-proxy': infraEnv.proxy?.http_proxy,
     'https-proxy': infraEnv.proxy?.https_proxy,
     'no-proxy': infraEnv.proxy?.no_proxy,
@@ -119,6 +120,16 @@ export async function fillSettings(infraEnv) {
 }
 
 /**
+ * The address that was given; one that was chosen from the hosts is shown in its place.
+ *
+ * @param {InfraEnv} infraEnv
+ */
+function fillRendezvous({ rendezvous_ip: address = '', rendezvous_ip_chosen: isChosen = false }) {
+  findField('rendezvous-ip')?.setAttribute('placeholder', isChosen ? `chosen: ${address}` : '');
+  return isChosen ? '' : address;
+}
+
+/**
  * @param {string | undefined} json
  * @returns {Record<string, string>[]}
  */
@@ -131,14 +142,19 @@ const readList = (json = '') =>
  * @param {boolean} isNew
  * @returns {Problem[]}
  */
-export const checkRequired = (isNew) =>
-  !isNew
-    ? []
-    : [
-        require('name', 'Enter a name for the cluster.'),
-        require('openshift-version', 'Choose a version.'),
-        require('pull-secret', 'Paste the pull secret, or choose its file.'),
-      ].flat();
+export const checkRequired = (isNew) => [
+  ...(isNew
+    ? [
+        ...require('name', 'Enter a name for the cluster.'),
+        ...require('openshift-version', 'Choose a version.'),
+        ...require('pull-secret', 'Paste the pull secret, or choose its file.'),
+      ]
+    : []),
+  ...listUnnamedPorts().map((field) => ({
+    field,
+    message: 'Enter the name that the port has on the host, such as eno1.',
+  })),
+];
 
 /**
  * @param {string} field

@@ -7,7 +7,14 @@ set -euo pipefail
 readonly stage='{{ stage }}'
 # "yes": the cluster's own registry, which an InternalReleaseImage describes, serves the installer's copy
 readonly internal_release_image='{{ internal-release-image }}'
-readonly medium=/run/media/iso
+# "iso": the registry is on the booted ISO; "partition": on a partition of the disk, which stays attached
+readonly carrier='{{ carrier }}'
+readonly partition=/dev/disk/by-partlabel/agentdata
+if [[ "${carrier}" == partition ]]; then
+  readonly medium=/run/media/agentdata
+else
+  readonly medium=/run/media/iso
+fi
 readonly copy=/var/lib/appliance-registry
 # Not verified yet.
 readonly partial="${copy}.partial"
@@ -41,7 +48,15 @@ has_contents() {
     [[ -n "$(ls --almost-all "$1/docker/registry/v2/repositories" 2>/dev/null)" ]]
 }
 
+mount_partition() {
+  if [[ "${carrier}" == partition && -b "${partition}" ]] && ! mountpoint --quiet "${medium}"; then
+    mkdir --parents "${medium}"
+    mount --options ro "${partition}" "${medium}"
+  fi
+}
+
 has_medium() {
+  mount_partition
   mountpoint --quiet "${medium}" && [[ -d "${medium}/registry" ]]
 }
 

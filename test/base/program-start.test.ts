@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { explainStart } from '../../src/base/program-start.ts';
+import { bundleProgram } from '../support/bundle-program.ts';
 
 let directory: string;
 beforeAll(() => {
@@ -83,18 +83,19 @@ describe('a program that the system does not start', () => {
 
   const ALONE = ['--mount', 'sh', '-c', 'mount -t tmpfs -o noexec tmpfs "$1"', 'sh'];
   const isAllowed = spawnSync('unshare', [...ALONE, tmpdir()]).status === 0;
-  it.runIf(isAllowed)('is on a file system that is mounted noexec', () => {
+  it.runIf(isAllowed)('is on a file system that is mounted noexec', async () => {
     const place = mkdtempSync(join(directory, 'no exec-'));
     const user = [
-      `import { runProcess } from ${JSON.stringify(fileURLToPath(new URL('../../src/base/process.ts', import.meta.url)))};`,
-      'await runProcess(`${process.argv[1]}/tool`, []).catch((e) => console.log(e.code, e.message, e.hint));',
+      "import { runProcess } from '../../src/base/process.ts';",
+      'await runProcess(`${process.argv[2]}/tool`, []).catch((e) => console.log(e.code, e.message, e.hint));',
     ].join('\n');
     const script = [
       'mount -t tmpfs -o noexec tmpfs "$1"',
       `printf '#!/bin/sh\\n' > "$1/tool"; chmod 755 "$1/tool"`,
-      `exec "$2" --import "$3" --input-type=module --eval "$4" "$1"`,
+      `exec "$2" "$3" "$1"`,
     ].join('; ');
-    const args = [place, process.execPath, import.meta.resolve('tsx'), user];
+    const program = await bundleProgram('program-start', { source: user });
+    const args = [place, process.execPath, program];
     const { stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', script, 'sh', ...args]);
     expect(stdout.toString(), stderr.toString()).toContain(
       `is on "${place}", which is mounted noexec`,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { createHttp } from '../../src/base/http/http.ts';
 import { createRunningClock, sleep, untilAborted, withTimeLimit } from '../../src/base/wait.ts';
 import { serveLocally } from '../support/local-http.ts';
@@ -59,7 +60,7 @@ describe('work with a time limit', () => {
         clearInterval(dripping);
       });
     });
-    const http = createHttp({ env: {} });
+    const http = createHttp({ redaction: createRedaction(), env: {} });
     try {
       const { signal } = new AbortController();
       const reading = withTimeLimit(300, signal, async (limited) => {

@@ -116,7 +116,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
   beforeAll(async () => {
     work = await mkdtemp(join(tmpdir(), 'installation-iso-'));
     base = await buildBaseIso(BOOT_CACHE);
-  }, 600_000);
+  }, 1_500_000);
   afterAll(() => rm(work, { recursive: true, force: true }));
 
   type Machine = Pick<MatrixEntry, 'firmware' | 'as'>;
@@ -135,7 +135,6 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     const { lines, seconds } = await boot({
       iso: join(work, 'rhcos-ibi.iso'),
       ...machine,
-      timeoutMs: 900_000,
       until: /PROOF done/,
       fail: BOOT_FAILURES,
     });

@@ -22,6 +22,9 @@ const RESOURCES = [
 const removal = (version: string): string =>
   `machineconfigs?labelSelector=appliance-upgrade=${version}`;
 
+/** What a boot said, and what it changed in the cluster: taken together, so that no boot sees those of another. */
+type BootedHost = { readonly said: string; readonly changes: readonly string[] };
+
 /** One host from its installation to the end of its second upgrade; each test boots it again. */
 describe.skipIf(!hasBootHost())('an installed host', () => {
   let work = '';
@@ -39,7 +42,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     upgrades = await buildUpgradeIsos(work, PATHS);
     host = await makeHost({ base, work, component, upgrades: upgrades.isos });
     cluster = await startStandInCluster('4.21.3', upgrades.releases);
-  }, 900_000);
+  }, 1_500_000);
 
   afterAll(async () => {
     await cluster.close();
@@ -47,12 +50,11 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
   });
 
   /** Ends the guest as a power cut does. */
-  async function bootHost(isos: readonly string[], powerCut?: Promise<void>): Promise<string> {
+  async function bootHost(isos: readonly string[], powerCut?: Promise<void>): Promise<BootedHost> {
     const { lines, seconds } = await boot({
       iso: host.iso,
       firmware: 'seabios',
       as: 'disk',
-      timeoutMs: 900_000,
       server: cluster.host,
       disks: [
         { path: host.disk, readonly: false },
@@ -64,7 +66,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     });
     const seen = lines.filter((line) => /PROOF |registry data: |cluster upgrade: /.test(line));
     console.log(`${seconds.toFixed(0)} s\n${seen.join('\n')}`);
-    return seen.join('\n');
+    return { said: `${seen.join('\n')}\n`, changes: takeChanges() };
   }
 
   const upgradeOf = (version: string): UpgradeIso => {
@@ -90,23 +92,23 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
 
   it('copies the registry from the appliance ISO that udev mounts, and requests an upgrade after it has the signature', async () => {
     const isos = [medium, upgradeOf('4.21.6').iso];
-    const first = await bootHost(isos, cluster.loseNextAnswer());
+    const { said: first, changes } = await bootHost(isos, cluster.loseNextAnswer());
     expect(first).toContain('PROOF answers from /dev/vdc[/registry]');
     expect(first).toContain('PROOF medium: ActiveState=active ConditionResult=yes');
     expect(first).toContain('is complete: the appliance ISO is no longer needed');
     expect(first).toContain(`PROOF component ${component} is on the disk`);
     expect(first).toContain('PROOF upgrade 4.21.6: ActiveState=active ConditionResult=yes');
-    expect(takeChanges()).toEqual([...[MACHINE_CONFIG, ...RESOURCES], 'oc adm upgrade 4.21.4']);
+    expect(changes).toEqual([...[MACHINE_CONFIG, ...RESOURCES], 'oc adm upgrade 4.21.4']);
   });
 
   it('serves its copy without the appliance ISO, continues the upgrade after a power cut, requests each release once, and removes the MachineConfig', async () => {
-    const second = await bootHost([upgradeOf('4.21.6').iso]);
+    const { said: second, changes } = await bootHost([upgradeOf('4.21.6').iso]);
     expect(second).toContain('PROOF answers from /dev/vdb[/appliance-registry]');
     expect(second).toContain('PROOF medium: \n');
     expect(second).not.toContain('registry data: copying');
     expect(second).toContain(`PROOF component ${component} is on the disk`);
     expect(second).toContain('PROOF release 4.21.6 is on the disk');
-    expect(takeChanges()).toEqual([
+    expect(changes).toEqual([
       ...['pause', 'resume'],
       ...RESOURCES,
       ...['oc adm upgrade 4.21.6', 'pause', 'resume'],
@@ -118,10 +120,10 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
   });
 
   it('does not mount the appliance ISO again, is upgraded a second time, and is not set back by an old MachineConfig', async () => {
-    const third = await bootHost([upgradeOf('4.21.7').iso, medium]);
+    const { said: third, changes } = await bootHost([upgradeOf('4.21.7').iso, medium]);
     expect(third).toContain('PROOF medium: ActiveState=inactive ConditionResult=no');
     expect(third).toContain('PROOF release 4.21.7 is on the disk');
-    expect(takeChanges()).toEqual([
+    expect(changes).toEqual([
       ...[MACHINE_CONFIG, 'release-signatures-4.21.7', 'idms-release-4.21.7'],
       ...['oc adm upgrade 4.21.7', 'pause', 'resume', removal('4.21.7')],
       ...[MACHINE_CONFIG, removal('4.21.6')],

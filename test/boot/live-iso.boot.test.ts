@@ -11,12 +11,12 @@ describe.skipIf(!hasBootHost())(
     let results: readonly MatrixResult[] = [];
 
     beforeAll(async () => {
-      ({ iso } = await shareLiveMedium(AbortSignal.timeout(900_000)));
+      ({ iso } = await shareLiveMedium(AbortSignal.timeout(1_500_000)));
       results = await bootMatrix(iso);
       for (const { firmware, as, seconds, proofs } of results) {
         console.log(`${firmware} ${as}: ${seconds.toFixed(0)} s\n${proofs.join('\n')}`);
       }
-    }, 2_400_000);
+    }, 3_600_000);
 
     const proofsOf = (firmware: string, as: string): string => {
       const result = results.find((each) => each.firmware === firmware && each.as === as);

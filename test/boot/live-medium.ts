@@ -5,11 +5,13 @@ import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
 import { withLease } from '../../src/base/disk/lease.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { buildBaseIso } from './base-iso.ts';
+import { makeBootableMetal } from './bootable-metal.ts';
 import { BOOT_CACHE } from './boot-host.ts';
+import { formatWaitingInstaller } from './loader.ts';
 import { startRegistry, type Registry } from './registry.ts';
 import { pushRelease, writeMirrorConf, type Release } from './release.ts';
 
-const CLI = join(import.meta.dirname, '../../dist/cli/main.js');
+const CLI = join(import.meta.dirname, '../../dist/cli/start.cjs');
 const SSH_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Y0pWyKuWmEWpYk6Pl5bG4V7gSTQeFn3mQp5b8Qm7H core@example.com';
 
@@ -18,7 +20,12 @@ const SECRET = JSON.stringify({ auths: { 'quay.io': { auth: 'dXNlcjpwYXNz' } } }
 /** A live ISO that all tests of a run share, and none changes. */
 export type LiveMedium = {
   readonly iso: string;
+  /** The same release, without values, whose live system waits for a configuration image. */
+  readonly waiting: string;
+  /** A disk image of the same release, whose own boot loader is GRUB for the BIOS. */
+  readonly disk: string;
   readonly version: string;
+  readonly releaseImage: string;
   /** With these the live system says what it proves of itself. */
   readonly proof: readonly string[];
 };
@@ -85,10 +92,35 @@ export async function makeLiveMedium(work: string): Promise<LiveMedium> {
     const kargs = proof.flatMap((karg) => ['--kargs-append', karg]);
     await sealift('customize', 'site.iso', ...values, ...kargs, '--in-place');
     await runProcess('cmp', ['appliance.iso', 'site.iso'], { cwd: work });
-    return { iso: join(work, 'site.iso'), version: release.version, proof };
+    const waiting = await writeWaitingConfig({ work, registry, release });
+    await sealift('build', 'live-iso', waiting, '--output', 'waiting.iso', '--base-iso', base);
+    const disk = await buildDisk({ work, base, config, proof }, sealift);
+    const [iso, other] = ['site.iso', 'waiting.iso'].map((name) => join(work, name));
+    const { version, reference: releaseImage } = release;
+    return { iso: iso ?? '', waiting: other ?? '', disk, version, releaseImage, proof };
   } finally {
     await registry.stop();
   }
+}
+
+type DiskInput = {
+  readonly work: string;
+  readonly base: string;
+  readonly config: string;
+  readonly proof: readonly string[];
+};
+
+/** The live system has no AppArmor tools, and says what it proves only when it is asked. */
+async function buildDisk(
+  { work, base, config, proof }: DiskInput,
+  sealift: (...args: readonly string[]) => Promise<unknown>,
+): Promise<string> {
+  await makeBootableMetal(work);
+  const overlay = join(work, 'disk.yaml');
+  await writeFile(overlay, stringify({ build: { kernelArguments: [...proof, 'apparmor=0'] } }));
+  const inputs = ['--metal-image', 'metal.raw', '--base-iso', base, '--output', 'disk.raw'];
+  await sealift('build', 'disk-image', config, overlay, ...inputs);
+  return join(work, 'disk.raw');
 }
 
 const STAND_IN = join(import.meta.dirname, 'installer');
@@ -100,6 +132,32 @@ async function writeInstaller(work: string): Promise<string> {
   const path = join(work, 'openshift-install');
   await writeFile(path, text.replace('@SCRIPT@"', `${script.toString('base64')}"`));
   await chmod(path, 0o755);
+  return path;
+}
+
+async function writeWaitingConfig({
+  work,
+  registry,
+  release,
+}: Pick<ConfigInput, 'work' | 'registry' | 'release'>): Promise<string> {
+  const installer = join(work, 'waiting-install');
+  await writeFile(installer, formatWaitingInstaller(release.reference), { mode: 0o755 });
+  const config = {
+    apiVersion: 'v1beta1',
+    kind: 'ApplianceConfig',
+    ocpRelease: { version: release.version, url: release.reference },
+    pullSecret: SECRET,
+    useDefaultSourceNames: true,
+    build: {
+      ...SIGNATURE_SETTINGS,
+      registriesConf: await writeMirrorConf(work, registry),
+      insecureRegistries: [registry.host],
+      ignition: 'installer',
+      installer,
+    },
+  };
+  const path = join(work, 'waiting-config.yaml');
+  await writeFile(path, stringify(config), { mode: 0o600 });
   return path;
 }
 

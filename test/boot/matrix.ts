@@ -38,7 +38,7 @@ export async function bootMatrix(
   return await Promise.all(
     entries.map((entry) =>
       limit(async () => {
-        const result = await boot({ ...entry, iso, timeoutMs: 900_000, fail: BOOT_FAILURES });
+        const result = await boot({ ...entry, iso, fail: BOOT_FAILURES });
         const proofs = result.lines.filter((line) => line.startsWith('PROOF '));
         return { ...entry, ...result, proofs };
       }),

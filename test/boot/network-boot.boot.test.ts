@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { readServingUrl, startSealift, type Child } from '../support/child.ts';
+import { recordRequests } from '../support/recorded-requests.ts';
 import { API } from '../support/service.ts';
 import { buildBaseIso, DEFAULT_KARGS } from './base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
@@ -17,10 +18,15 @@ const PUBLIC = 'http://10.0.2.100';
 const ODD = ['a.b="c d"', 'e=f#g', 'h=i&j|k;l', 'm=$n', 'o=%20', 'p=\\q', "r='s'", '{t}'];
 /** Linux on x86_64 has 2,048 bytes with the zero at their end, and cuts what is more. */
 const LONGEST = 2047;
+/** Words of ISOLINUX before the arguments of its menu. */
+const ISOLINUX =
+  'BOOT_IMAGE=/images/pxeboot/vmlinuz initrd=/images/pxeboot/initrd.img,/images/ignition.img ';
 /** iPXE gives the kernel its own file name as the first word where the firmware is UEFI. */
 const EFI_NAME = 'kernel ';
 
 const FAILURES = new RegExp(`${BOOT_FAILURES.source}|Could not boot image`);
+
+type Created = { readonly id: string; readonly download_url: string };
 
 type Firmware = Source['firmware'];
 
@@ -74,22 +80,25 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
     return text;
   }
 
-  async function create(path: string, body: object): Promise<string> {
-    return (JSON.parse(await ask('POST', path, body)) as { readonly id: string }).id;
-  }
+  const create = async (path: string, body: object): Promise<Created> =>
+    JSON.parse(await ask('POST', path, body)) as Created;
 
-  const askFile = (name: string): Promise<string> =>
-    ask('GET', `infra-envs/${infraEnv}/downloads/files?file_name=${name}`);
+  const askFile = (name: string, id = infraEnv): Promise<string> =>
+    ask('GET', `infra-envs/${id}/downloads/files?file_name=${name}`);
+
+  async function order(values: object): Promise<Created> {
+    const name = 'edge';
+    const cluster = await create('clusters/disconnected', { name, openshift_version: VERSION });
+    return create('infra-envs', {
+      ...{ name, cluster_id: cluster.id, ...values },
+      ...{ ssh_authorized_key: SSH_KEY, pull_secret: JSON.stringify(PULL_SECRET) },
+    });
+  }
 
   /** With as many kernel arguments as a kernel takes. */
   async function createInfraEnv(): Promise<string> {
-    const name = 'edge';
-    const cluster = await create('clusters/disconnected', { name, openshift_version: VERSION });
     const values = [...ODD, 'first='.padEnd(900, 'x')];
-    infraEnv = await create('infra-envs', {
-      ...{ name, cluster_id: cluster, kernel_arguments: append(values) },
-      ...{ ssh_authorized_key: SSH_KEY, pull_secret: JSON.stringify(PULL_SECRET) },
-    });
+    infraEnv = (await order({ kernel_arguments: append(values) })).id;
     const room = LONGEST - EFI_NAME.length - (await readArguments()).length;
     values.push('last='.padEnd(room - 1, 'x'));
     await ask('PATCH', `infra-envs/${infraEnv}`, { kernel_arguments: append(values) });
@@ -114,7 +123,7 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
   async function prove(source: Source): Promise<readonly string[]> {
     const { lines, seconds } = await boot({
       ...{ ...source, server: new URL(url).host },
-      ...{ timeoutMs: 600_000, until: /PROOF done/, fail: FAILURES },
+      ...{ until: /PROOF done/, fail: FAILURES },
     });
     console.log(`${source.firmware} ${source.as}: ${seconds.toFixed(0)} s`);
     return lines.filter((line) => line.startsWith('PROOF '));
@@ -154,6 +163,33 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
     expect(await readArguments()).toHaveLength(LONGEST - EFI_NAME.length);
     const proofs = await bootNetwork('ovmf', await askFile('ipxe-script'));
     expect(proofs).toEqual(await listExpected(EFI_NAME));
+  });
+
+  it('boots its customised ISO from the short URL, of which the drive reads ranges', async () => {
+    const early = append(['sealift.proof.early', 'a.b="c d"']);
+    const { id, download_url: short } = await order({ kernel_arguments: early });
+    const recorder = await recordRequests(url);
+    try {
+      const from = recorder.via(url + new URL(short).pathname);
+      const proofs = await prove({ as: 'url', url: from, firmware: 'seabios' });
+      const config = await askFile('discovery.ign', id);
+      const sum = await runProcess('sha256sum', [], { input: config });
+      expect(proofs).toEqual([
+        `PROOF arguments ${ISOLINUX}${DEFAULT_KARGS} sealift.proof.early a.b="c d"`,
+        `PROOF rootfs ${await sumRootfs()}`,
+        `PROOF config ${sum.stdout.trim()}`,
+        `PROOF key ${SSH_KEY}`,
+        'PROOF done',
+      ]);
+      const requests = recorder.requests();
+      expect(requests.slice(0, 2).map(({ method }) => method)).toEqual(['HEAD', 'GET']);
+      for (const { method, headers } of requests) {
+        if (method === 'GET') expect(headers['range']).toMatch(/^bytes=\d+-\d+$/);
+      }
+      console.log(`${requests.length} requests`);
+    } finally {
+      recorder.close();
+    }
   });
 
   it('boots the minimal ISO on UEFI, which gets its root file system from the service', async () => {

@@ -15,6 +15,8 @@ export type Drive = 'cdrom' | 'disk' | 'usb-esp';
 /** What a machine starts, and from where. */
 export type Source = { readonly firmware: 'seabios' | 'ovmf' } & (
   | { readonly as: Drive; readonly iso: string }
+  /** An IDE drive whose medium QEMU reads from a web server by ranges, as a management controller does. */
+  | { readonly as: 'url'; readonly url: string }
   /** iPXE, which is the ROM of the network card, takes `boot.ipxe` of this folder. */
   | { readonly as: 'network'; readonly tftp: string }
   /** QEMU itself is the boot loader. */
@@ -33,7 +35,8 @@ export type BootOptions = Source & {
   readonly mediumRate?: number;
   /** `127.0.0.1:PORT`, which the guest reaches as http://10.0.2.100. */
   readonly server?: string;
-  readonly timeoutMs: number;
+  /** Default: `PATIENCE_MS`. */
+  readonly timeoutMs?: number;
   /** The boot has proved enough at the first line that matches. */
   readonly until: RegExp;
   /** Or when this resolves. */
@@ -55,6 +58,9 @@ export type Boot = {
 /** Nothing of a guest is worth waiting for after these. */
 export const BOOT_FAILURES =
   /PROOF FAILED|INITRAMFS FAILED|Kernel panic|No bootable device|grub rescue>|^error: (?!no suitable video)|emergency mode/;
+
+/** For a guest that hangs: on a busy machine, a good one takes a third of it. */
+const PATIENCE_MS = 1_500_000;
 
 const QEMU = 'qemu-system-x86_64';
 const OVMF_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
@@ -123,6 +129,11 @@ async function sourceArguments(options: BootOptions, work: string): Promise<read
     const { kernel, initrd, kargs } = options;
     return ['-kernel', kernel, '-initrd', initrd, '-append', kargs];
   }
+  if (options.as === 'url') {
+    const { protocol, href } = new URL(options.url);
+    const file = `file.driver=${protocol.slice(0, -1)},file.url=${escapeCommas(href)}`;
+    return ['-drive', `if=none,id=medium,format=raw,readonly=on,${file}`, ...DEVICES.cdrom];
+  }
   const { as, iso, mediumRate } = options;
   const path = as === 'usb-esp' ? await hideElTorito(iso, work) : iso;
   const drive = `if=none,id=medium,format=raw,readonly=on,file=${escapeCommas(path)}`;
@@ -170,6 +181,7 @@ async function hideElTorito(iso: string, work: string): Promise<string> {
 }
 
 async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
+  const { timeoutMs = PATIENCE_MS } = options;
   const lines: string[] = [];
   const started = performance.now();
   let failure: string | undefined;
@@ -184,8 +196,8 @@ async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
       resolve({ lines, seconds: (performance.now() - started) / 1000 });
     };
     const timer = setTimeout(() => {
-      lose(`did not say ${String(options.until)} within ${options.timeoutMs} ms`);
-    }, options.timeoutMs);
+      lose(`did not say ${String(options.until)} within ${timeoutMs} ms`);
+    }, timeoutMs);
     const read = (raw: string): void => {
       const line = stripControl(raw);
       if (line.trim() === '') return;

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildProgram } from '../../scripts/bundle.ts';
+import { setup as buildProgram } from '../setup.ts';
 import { buildBaseIso } from './base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
 import { RUN_FOLDER } from './live-medium.ts';

@@ -3,10 +3,13 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { runLine } from '../support/run-line.ts';
 import { runInTerminal } from '../support/terminal.ts';
 import { requireTool } from '../support/tools.ts';
+
+const redaction = createRedaction();
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -173,7 +176,14 @@ describe('commands in messages', () => {
 
   it('are commands that the program has', () => {
     const program = createProgram({
-      ...{ stdout: process.stdout, stderr: process.stderr, env: {}, cwd: '/', isTTY: false },
+      ...{
+        stdout: process.stdout,
+        stderr: process.stderr,
+        env: {},
+        cwd: '/',
+        redaction,
+        isTTY: false,
+      },
       ...{ now: () => 0, signal: new AbortController().signal },
     });
     const named = texts.flatMap(({ text }) =>

@@ -4,8 +4,13 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
+import { ConfigError, RegistryError } from '../../src/base/errors.ts';
 import { createProgram, runProgram } from '../../src/cli/program.ts';
+import { describeError } from '../../src/cli/terminal/errors.ts';
 import { writeInstallationConfig } from '../support/installation-iso.ts';
+
+const redaction = createRedaction();
 
 let directory: string;
 beforeAll(async () => {
@@ -21,7 +26,7 @@ function createHost() {
     stderr: new PassThrough({ highWaterMark: 1 << 20 }),
   };
   const { signal } = new AbortController();
-  return { ...streams, env: {}, cwd: directory, isTTY: false, signal, now: () => 0 };
+  return { ...streams, env: {}, cwd: directory, redaction, isTTY: false, signal, now: () => 0 };
 }
 
 async function run(...args: readonly string[]) {
@@ -30,6 +35,16 @@ async function run(...args: readonly string[]) {
   const read = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? '';
   return { exitCode, stdout: read(host.stdout), stderr: read(host.stderr) };
 }
+
+it('a failure inside another ends with the exit code of the outer one', () => {
+  const inner = new RegistryError('registry.unreachable', 'no answer', { found: 'inner' });
+  const outer = new ConfigError('config.file', 'a file', { cause: inner, hint: 'look at it' });
+  expect(describeError(outer, redaction)).toEqual({
+    exitCode: 3,
+    text: 'error: a file: no answer [config.file]\n  hint: look at it\n',
+  });
+  expect(describeError(new Error('a bug', { cause: inner }), redaction).exitCode).toBe(4);
+});
 
 describe('a failure with JSON output', () => {
   it.each([

@@ -1,9 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { formatNextSteps } from '../../src/cli/build.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
+import { describeNextSteps, type BuiltMedium } from '../../src/cli/build-live-iso.ts';
+import { formatReport } from '../../src/cli/terminal/report.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { PassThrough } from 'node:stream';
 
 const medium = { output: 'out/ove.iso', fips: false, ignition: 'installer' } as const;
+
+const formatNextSteps = (built: BuiltMedium): readonly string[] =>
+  formatReport({ title: [], body: describeNextSteps(built) })
+    .trimEnd()
+    .split('\n');
 
 describe('the steps after a build', () => {
   it('go through the installer and the check of its image for a medium that is not interactive', () => {
@@ -68,6 +75,7 @@ describe('the steps after a build', () => {
       stderr: stream,
       env: {},
       cwd: '/',
+      redaction: createRedaction(),
       isTTY: false,
       now: () => 0,
       signal: new AbortController().signal,

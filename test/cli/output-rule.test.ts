@@ -3,12 +3,10 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CliHost } from '../../src/cli/host.ts';
-import { createProgram } from '../../src/cli/program.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { createSilentProgram } from '../support/silent-program.ts';
 
 let world: LiveWorld;
 let folder: string;
@@ -63,6 +61,7 @@ const rows = (directory: string): readonly Row[] => [
 /** Commands with files of another rule, and where it is tested. */
 const OTHERS = [
   ...['build', 'build installation-iso'], // test/e2e/iso-output.test.ts
+  ...['build disk-image', 'lock disk-image', 'plan disk-image'], // test/e2e/disk-image.test.ts
   'build upgrade-iso', // test/e2e/upgrade-iso.test.ts
   ...['lock', 'lock upgrade-iso', 'lock installation-iso'], // test/stages/lock.test.ts
   ...['delta', 'apply'], // test/e2e/delta.test.ts
@@ -189,15 +188,7 @@ it('every command that takes the name of an output is in a table of outputs', ()
   const known = [...titles.map(([title = '']) => title.replace(/ (minimal|ove|ibi|sites)$/, ''))];
   const isWriter = ({ options }: Command): boolean =>
     options.some(({ long }) => long === '--output' || long === '--out' || long === '--force');
-  const program = createProgram({
-    stdout: new PassThrough(),
-    stderr: new PassThrough(),
-    env: {},
-    cwd: '/',
-    isTTY: false,
-    signal: new AbortController().signal,
-    now: () => 0,
-  } satisfies CliHost);
+  const program = createSilentProgram();
   const writers = listCommands(program).filter(({ command }) => isWriter(command));
   const names = writers.map(({ name }) => name).filter((name) => name !== 'config-iso generations');
   expect(names.sort()).toEqual([...new Set([...known, ...OTHERS])].sort());

@@ -160,16 +160,3 @@ describe('config-iso validate', () => {
     expect(stderr).toMatch(/^sites\.csv:3: baseDomain: column "baseDomain" of site site-0002: /m);
   });
 });
-
-describe('build disk-image', () => {
-  it('says that it is not built, and names the products that are', async () => {
-    const { stderr, exitCode } = await run('build', 'disk-image', 'a.yaml', '--size', '10');
-    expect(exitCode).toBe(2);
-    expect(stderr).toBe(
-      'error: this version does not build disk images [usage.not-built]\n' +
-        '  expected: live-iso or installation-iso or upgrade-iso\n' +
-        '  found:    disk-image a.yaml --size 10\n' +
-        '  hint: build another product: sealift build live-iso, sealift build installation-iso, sealift build upgrade-iso\n',
-    );
-  });
-});

@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import { createProgram, runProgram } from '../../src/cli/program.ts';
 import { requireTool } from '../support/tools.ts';
+
+const redaction = createRedaction();
 
 let directory: string;
 beforeEach(async () => {
@@ -23,7 +26,7 @@ function createHost(signal = new AbortController().signal): Captured {
   // Room for all that a command says, which is read when it has ended.
   const room = { highWaterMark: 1 << 20 };
   const streams = { stdout: new PassThrough(room), stderr: new PassThrough(room) };
-  return { ...streams, env: {}, cwd: directory, isTTY: false, signal, now: () => 0 };
+  return { ...streams, env: {}, cwd: directory, redaction, isTTY: false, signal, now: () => 0 };
 }
 
 async function run(
@@ -218,6 +221,12 @@ test.each([
   ['--use-openssl-ca', /^warning: --use-openssl-ca of NODE_OPTIONS is ignored: SSL_CERT_FILE/],
   ['--insecure-http-parser', /^warning: --insecure-http-parser of NODE_OPTIONS is ignored/],
   ['--max-old-space-size=512 --require ./agent.js', /^warning: --require of NODE_OPTIONS loads/],
+  ['"--tls-min-v1.0"', /^warning: --tls-min-v1\.0 of NODE_OPTIONS is ignored/],
+  [
+    '--title="a\\" --require=./b" "--req"uire=./agent.js',
+    /^warning: --require of NODE_OPTIONS loads/,
+  ],
+  ['--title="--require --tls-min-v1.0"', /^$/],
   ['--max-old-space-size=512', /^$/],
 ])('an option of Node that asks for less is warned of: %s', async (NODE_OPTIONS, told) => {
   const host = { ...createHost(), env: { NODE_OPTIONS } };
@@ -225,8 +234,13 @@ test.each([
   expect(collect(host.stderr)).toMatch(told);
 });
 
-test('the keys of connections are not written to a file', async () => {
-  const host = { ...createHost(), env: { NODE_OPTIONS: '--tls-keylog=/tmp/keys' } };
+test.each([
+  '--tls-keylog=/tmp/keys',
+  '"--tls-keylog=/tmp/keys"',
+  '--tls"-key"log=a',
+  '--title=a "--tls\\-keylog" b',
+])('the keys of connections are not written to a file: %s', async (NODE_OPTIONS) => {
+  const host = { ...createHost(), env: { NODE_OPTIONS } };
   expect(await runProgram(['version', '-o', 'json'], host)).toBe(3);
   expect(collect(host.stderr)).toContain('env.node-options');
 });

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { runProgram } from '../../src/cli/program.ts';
+
+const redaction = createRedaction();
 
 let directory: string;
 beforeEach(async () => {
@@ -15,7 +18,7 @@ async function run(env: NodeJS.ProcessEnv, ...args: readonly string[]) {
   const room = { highWaterMark: 1 << 20 };
   const host = { stdout: new PassThrough(room), stderr: new PassThrough(room) };
   const { signal } = new AbortController();
-  const base = { ...host, env, cwd: directory, isTTY: false, signal, now: () => 0 };
+  const base = { ...host, env, cwd: directory, redaction, isTTY: false, signal, now: () => 0 };
   const code = await runProgram([...args], base);
   const read = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? '';
   return { code, stdout: read(host.stdout), stderr: read(host.stderr) };

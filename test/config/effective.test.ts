@@ -2,8 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { loadConfig, readConfigFiles } from '../../src/config/load.ts';
 import { runLine } from '../support/run-line.ts';
+
+const redaction = createRedaction();
 
 const SECRET = '{"auths":{"quay.io":{"auth":"ZWZmZWN0aXZlOnNlY3JldA=="}}}';
 const BASE = `kind: ApplianceConfig
@@ -117,7 +120,7 @@ describe('config show', () => {
     await writeFile(join(directory, 'shown.yaml'), stdout);
     const env = { CORE: 'x', PULL: SECRET };
     const read = (names: [string, ...string[]], set: string[]): unknown =>
-      loadConfig(readConfigFiles(names, { set }, { cwd: directory }), { env });
+      loadConfig(readConfigFiles(names, { set }, { cwd: directory, redaction }), { env });
     const given = [...args, ...set].slice(1).filter((text) => text !== '--set');
     const before = read(['nightly.yaml'], given) as { build: object };
     const build = {

@@ -7,7 +7,7 @@ import { readInputFile } from '../../src/base/disk/files.ts';
 import { importImageSet } from '../../src/config/imageset/import.ts';
 import { checkConfig, readConfigText } from '../../src/config/load.ts';
 import { LIVE_ISO_RULES } from '../../src/stages/rules.ts';
-import { readSavedPlan } from '../../src/stages/resolved/saved-plan.ts';
+import { readSavedPlan } from '../../src/stages/resolved/held.ts';
 import { loadRegistriesConf } from '../../src/registry/client/mirror-files.ts';
 import { inputOf } from '../support/config-input.ts';
 

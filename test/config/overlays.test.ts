@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { redact } from '../../src/base/text/redact.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import type { DocumentProblem } from '../../src/base/errors.ts';
 import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
 import {
@@ -14,6 +14,8 @@ import {
 } from '../../src/config/load.ts';
 import { runLine } from '../support/run-line.ts';
 import { TEST_CERTIFICATE } from '../support/installation-iso.ts';
+
+const redaction = createRedaction();
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';
 const BASE = `apiVersion: v1beta1
@@ -47,7 +49,7 @@ async function read(files: Files, set: readonly string[] = []): Promise<ConfigIn
     await writeFile(join(directory, name), text);
   }
   const [first = '', ...overlays] = Object.keys(files);
-  return readConfigFiles([first, ...overlays], { set }, { cwd: directory });
+  return readConfigFiles([first, ...overlays], { set }, { cwd: directory, redaction });
 }
 
 const load = async (files: Files, set: readonly string[] = []): Promise<ApplianceConfig> =>
@@ -242,7 +244,9 @@ describe('--set', () => {
     ]);
     expect(problems.every(({ hint }) => hint === 'write env:NAME or file:PATH')).toBe(true);
     expect(shown).not.toMatch(/c2V0O|hunter-in/);
-    expect(redact('hunter-in-the-dark, c2V0OnNlY3JldHRleHQ=')).toBe('[redacted], [redacted]');
+    expect(redaction.mask('hunter-in-the-dark, c2V0OnNlY3JldHRleHQ=')).toBe(
+      '[redacted], [redacted]',
+    );
     const config = await load({ 'base.yaml': BASE }, ['userCorePass=env:PULL']);
     expect(config.userCorePass?.reveal()).toBe(PULL_SECRET);
   });

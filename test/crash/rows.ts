@@ -2,6 +2,7 @@ import { createPublicKey } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { digestFile } from '../../src/base/disk/files.ts';
+import { verifyAuditLog } from '../../src/service/audit/verify.ts';
 import type { Child } from '../support/child.ts';
 import { askService } from './ask-service.ts';
 import { EPOCH } from '../support/config-iso-world.ts';
@@ -44,6 +45,12 @@ type Short = readonly [
 ];
 
 const KEY = ['--ssh-key', TEST_SSH_KEY];
+/** One process, whose steps come in one order; those of workers write no file. */
+const SERVE = [
+  ...['serve', '--data', 'data', '--key', 'file:serve.key'],
+  ...['--listen', '127.0.0.1:0', '--workers', '1'],
+];
+
 const KEYS = ['--key', 'file:new.key', '--previous-key', 'file:serve.key'];
 const PARTS = ['parts.delta.1', 'parts.delta.parity'];
 
@@ -66,6 +73,12 @@ const SHORT: readonly Short[] = [
     'build upgrade-iso',
     ['build', 'upgrade-iso', '--output', 'out.iso'],
     [...CONFIG, 'upgrade.yaml:appliance-config.yaml'],
+    ISO,
+  ],
+  [
+    'build disk-image',
+    ['build', 'disk-image', '--metal-image', 'metal.raw', ...BUILD],
+    [...CONFIG, 'metal.raw'],
     ISO,
   ],
   [
@@ -220,11 +233,20 @@ export const listRows = ({ registry }: Hosts): readonly Row[] => [
   },
   {
     name: 'serve',
-    args: () => ['serve', '--data', 'data', '--key', 'file:serve.key', '--listen', '127.0.0.1:0'],
+    args: () => SERVE,
     inputs: ['serve.key'],
     outputs: [],
     code: 143,
     drive: askService,
+  },
+  {
+    name: 'serve with an audit log',
+    args: () => [...SERVE, ...['--audit-log', 'log/audit.log']],
+    inputs: ['serve.key'],
+    outputs: [],
+    code: 143,
+    drive: askService,
+    judge: judgeAudit,
   },
 ];
 
@@ -237,6 +259,16 @@ function judgeKeys(folder: string): Promise<readonly string[]> {
   );
   const made = createPublicKey(key ?? '').export({ type: 'spki', format: 'pem' });
   return Promise.resolve(made === pub ? [] : ['the keys are not a pair']);
+}
+
+/** Every line of the audit log follows from the one before. */
+async function judgeAudit(folder: string): Promise<readonly string[]> {
+  try {
+    await verifyAuditLog([join(folder, 'log/audit.log')]);
+    return [];
+  } catch (error) {
+    return [String(error)];
+  }
 }
 
 /** Every blob has the digest that is its name. */

@@ -15,6 +15,7 @@ import { startSealift } from '../support/child.ts';
 import { makeCoreosIso } from '../support/iso.ts';
 import { writeMinimalRecipe } from '../support/minimal-recipe.ts';
 import { writeInstallationConfig } from '../support/installation-iso.ts';
+import { makeMetalImage } from '../support/metal-image.ts';
 import { createLiveWorld } from '../support/live-iso.ts';
 import { startPlainRegistry } from '../support/plain-registry.ts';
 import { writeTree } from '../support/site-archives.ts';
@@ -46,6 +47,7 @@ export async function createCrashWorld(): Promise<CrashWorld> {
   const build = (output: string, ...more: string[]): Promise<void> =>
     done('build', '--output', output, '--base-iso', 'test.iso', ...more);
   await world.writeConfig('  kernelArguments: [debug]', 'stopLocalRegistry: true');
+  await makeMetalImage(directory);
   await build('tuesday.iso');
   await copyFile(at('appliance-config.yaml'), at('tuesday.yaml'));
   await world.writeConfig();

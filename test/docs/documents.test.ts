@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { createProgram } from '../../src/cli/program.ts';
+import { createSilentProgram } from '../support/silent-program.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const DOCUMENTS = [
@@ -230,13 +230,4 @@ function findUnknown(line: string): string[] {
 const findCommand = (parent: Command, name: string): Command | undefined =>
   parent.commands.find((candidate) => candidate.name() === name);
 
-const program = (): Command =>
-  createProgram({
-    stdout: process.stdout,
-    stderr: process.stderr,
-    env: {},
-    cwd: ROOT,
-    isTTY: false,
-    signal: new AbortController().signal,
-    now: () => 0,
-  });
+const program = (): Command => createSilentProgram(ROOT);

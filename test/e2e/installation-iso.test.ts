@@ -17,6 +17,7 @@ import {
 } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 import { buildLayeredImage } from '../support/release.ts';
+import { writeImageBasedConfig, writeInstallConfig } from '../support/site-inputs.ts';
 import { requireTool } from '../support/tools.ts';
 
 const TOOLS = [
@@ -31,6 +32,9 @@ const TOOLS = [
 const hasTools = TOOLS.map((tool) => requireTool(tool)).every(Boolean);
 
 const AREA_SIZE = 262_144;
+
+/** Description in the seed. */
+const SEED_INFO = '{"seed_cluster_ocp_version":"4.21.3","node_ips":["10.0.0.5","fd00::5"]}';
 
 const LOCAL_REGISTRIES_CONF = '/etc/containers/registries.conf.d/50-local-registry.conf';
 
@@ -275,7 +279,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
         [
           ['lca-cli', '#!/bin/sh\n'],
           ['containers.list', list],
-          ['manifest.json', '{"seed_cluster_ocp_version":"4.21.3"}'],
+          ['manifest.json', SEED_INFO],
         ],
       ]);
       world.registry.add('edge/seed', seed, '4.21.3');
@@ -314,6 +318,34 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       expect(exitCode).toBe(3);
       expect(stderr).toContain('[installation.seed-version]');
       expect(stderr).toContain('hint: write seedVersion: 4.21.3, or name another seed');
+    });
+
+    it('gives sites what they are compared with, as its image, on the ISO, and in a folder', async () => {
+      await writeConfig();
+      await buildWell('--output', 'compared.iso', ...args);
+      await world.writeConfig(); // access to the registry
+      await mkdir(at('seed'), { recursive: true });
+      await writeFile(at('seed/manifest.json'), SEED_INFO);
+      await mkdir(at('alpha'), { recursive: true });
+      await writeFile(at('alpha/install-config.yaml'), writeInstallConfig());
+      await writeFile(at('alpha/image-based-config.yaml'), writeImageBasedConfig());
+      const compare = (seed: string, ...more: readonly string[]): Promise<Outcome> =>
+        world.run(
+          ...['config-iso', 'validate', 'alpha', '--seed', seed],
+          ...['--config', 'appliance-config.yaml', ...more],
+        );
+      for (const seed of [`${world.registry.host}/edge/seed:4.21.3`, 'compared.iso', 'seed']) {
+        const { exitCode, stderr } = await compare(seed);
+        expect([seed, exitCode, stderr]).toEqual([
+          ...[seed, 3],
+          expect.stringContaining('the seed has 2 addresses (IPv4, IPv6), so the node stops'),
+        ]);
+        const other = await compare(seed, '--seed-version', '4.20');
+        expect(other.stderr).toContain('[usage.seed-version]');
+      }
+      for (const seed of [`${world.registry.host}/edge/operator:1`, 'test.iso', 'alpha']) {
+        expect((await compare(seed)).stderr).toContain('[seed-image.unknown]');
+      }
     });
 
     it('is verified even with a configuration that is larger than the embed area', async () => {

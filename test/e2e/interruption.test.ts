@@ -90,7 +90,9 @@ describe('an interrupted build', () => {
       readonly bytes: Record<'fetched' | 'reused' | 'written', number>;
     };
     const { size } = await stat(join(directory, 'killed.iso'));
-    expect(bytes.reused + bytes.written).toBe(size);
+    // Padding between the areas may stay a hole.
+    const holes = size - bytes.reused - bytes.written;
+    expect([holes >= 0, holes < 2 * MIB]).toEqual([true, true]);
     expect(bytes.fetched).toBeLessThan(bytes.written);
     expect(sent).toBe(bytes.fetched);
   });

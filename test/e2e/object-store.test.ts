@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { digestOf } from '../../src/base/digest.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
@@ -23,6 +24,8 @@ import { startS3Front, type S3Fault, type S3Front } from '../support/s3-front.ts
 import { API, PULL_SECRET, startService } from '../support/service.ts';
 import { startSwift, type Swift } from '../support/swift.ts';
 import { requireTool } from '../support/tools.ts';
+
+const redaction = createRedaction();
 
 /*
  * All that needs a real S3 service, in one file: it is Debian's Swift, which takes seconds to start.
@@ -45,7 +48,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'swift-'));
   swift = await startSwift(directory);
   front = await startS3Front(swift.endpoint);
-  http = createHttp({ env: {} });
+  http = createHttp({ redaction, env: {} });
   s3 = createS3({ http, env: swift.env });
   await s3.call(
     ({ client, options }) => client.send(new CreateBucketCommand({ Bucket }), options),
@@ -193,7 +196,7 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     await copyFile(join(cwd, 'local.iso'), join(cwd, 'isos/local.iso'));
     const digests: string[] = [];
     for (const store of ['s3://media/served/a.iso', 'isos']) {
-      const host = { env, cwd, signal, emit: () => undefined };
+      const host = { env, redaction, cwd, signal, emit: () => undefined };
       const service = await startService({ stores: [store], host });
       const cluster = await service.call('POST', `${API}/v2/clusters/disconnected`, {
         body: { name: 'edge', openshift_version: '4.21.3' },

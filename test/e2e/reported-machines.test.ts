@@ -11,8 +11,8 @@ import { runProcess } from '../../src/base/process.ts';
 /* Cases that people reported about machines as they are; each script ends with 0 if the program is right. */
 
 const REPORTED = resolve('../shared/data/reported');
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-const SEALIFT = `${process.execPath} --import ${import.meta.resolve('tsx')} ${MAIN}`;
+const START = fileURLToPath(new URL('../../dist/cli/start.cjs', import.meta.url));
+const SEALIFT = `${process.execPath} ${START}`;
 const mayUnshare = spawnSync('unshare', ['-m', 'true']).status === 0;
 
 describe.skipIf(!existsSync(REPORTED))('a case that was reported is right', () => {

@@ -1,39 +1,26 @@
-import { mkdir, open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
-import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
-import { buildLayeredImage } from '../support/release.ts';
+import { createToolWorld, type ToolWorld } from '../support/tool-world.ts';
 
-let world: LiveWorld;
+let tools: ToolWorld;
+let world: ToolWorld['world'];
 
 beforeAll(async () => {
-  world = await createLiveWorld();
-  await addTool('first');
-  await writeConfig();
-  await mkdir(at('openshift'));
-  await writeFile(at('openshift/a.yaml'), manifest('a'));
+  tools = await createToolWorld();
+  ({ world } = tools);
   await build();
 });
 afterAll(() => world.close());
 
-const at = (name: string): string => join(world.directory, name);
-const tool = (): string => `${world.registry.host}/team/tool:1`;
-const writeConfig = (...lines: readonly string[]): Promise<void> =>
-  world.writeConfig(...lines, `additionalImages: [{name: "${tool()}"}]`);
-
-async function addTool(content: string): Promise<void> {
-  world.registry.add('team/tool', await buildLayeredImage([[['usr/bin/tool', content]]]), '1');
-}
-
-const manifest = (name: string): string =>
-  `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, namespace: default}\n`;
+const at = (name: string): string => tools.at(name);
 
 type Report = { readonly isUpToDate: boolean; readonly stages: readonly { stage: string }[] };
 
+const BUILD = ['build', '--output', 'a.iso', '--base-iso', 'test.iso', '-o', 'json'] as const;
+
 async function build(...more: readonly string[]): Promise<Report & Record<string, unknown>> {
-  const args = ['build', '--output', 'a.iso', '--base-iso', 'test.iso', '-o', 'json', ...more];
-  const { exitCode, stdout, stderr } = await world.run(...args);
+  const { exitCode, stdout, stderr } = await world.run(...BUILD, ...more);
   expect([exitCode, stderr]).toEqual([0, expect.not.stringContaining('error')]);
   return JSON.parse(stdout) as Report & Record<string, unknown>;
 }
@@ -48,6 +35,26 @@ describe('a finished and unchanged ISO', () => {
     expect(isKnown(await build())).toBe(true);
     const asked = world.registry.requests.slice(before).filter((line) => !line.endsWith('/v2/'));
     expect(asked).toEqual([expect.stringContaining('/v2/team/tool/manifests/1')]);
+  });
+
+  test('keeps the verdict of its rehearsal for the day, unless the option asks for another', async () => {
+    const rehearse = async (...more: readonly string[]): Promise<readonly [unknown, boolean]> => {
+      const { exitCode, stdout, stderr } = await world.run(...BUILD, ...more);
+      expect(exitCode).toBeLessThanOrEqual(8);
+      const { rehearsal } = JSON.parse(stdout) as { readonly rehearsal: unknown };
+      return [rehearsal, stderr.includes('rehearse: done')];
+    };
+    const [verdict] = await rehearse();
+    expect(verdict).toMatchObject({ will: expect.any(Number) as number });
+    expect(await rehearse()).toEqual([verdict, false]);
+    expect(await rehearse('--rehearse')).toEqual([verdict, true]);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 86_400_000 });
+    try {
+      expect(await rehearse()).toEqual([verdict, true]);
+      expect(await rehearse()).toEqual([verdict, false]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('is recognized after a checkout gave the same inputs new times', async () => {
@@ -74,10 +81,9 @@ describe('a finished and unchanged ISO', () => {
 
   test('is planned again for each change that could make it another ISO', async () => {
     const edits: Readonly<Record<string, () => Promise<unknown>>> = {
-      'a manifest beside the configuration': () =>
-        writeFile(at('openshift/a.yaml'), manifest('other')),
-      'the configuration': () => writeConfig('  kernelArguments: [debug]'),
-      'what a tag names': () => addTool('second'),
+      'a manifest beside the configuration': () => tools.writeManifest('other'),
+      'the configuration': () => tools.writeConfig('  kernelArguments: [debug]'),
+      'what a tag names': () => tools.addTool('second'),
       'the time of its files': () => {
         world.env['SOURCE_DATE_EPOCH'] = '1700000000';
         return Promise.resolve();

@@ -505,9 +505,11 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     await build('--output', 'fresh.iso'); // without the releases of a path
     const unchanged = await readFile(at('upgrade-4.22.1.yaml'), 'utf8');
     await writeFile(at('upgrade-4.22.1.yaml'), `${unchanged}${changed}`);
-    const { exitCode, stderr } = await attempt('build', 'upgrade-iso', '--output', 'x.iso');
-    expect(exitCode, stderr).toBe(2);
-    expect(stderr).toContain('output.exists');
+    for (const output of ['x.iso', 'fresh.iso']) {
+      const { exitCode, stderr } = await attempt('build', 'upgrade-iso', '--output', output);
+      expect(exitCode, stderr).toBe(2);
+      expect(stderr).toContain('output.exists');
+    }
     expect(await hasFile(at('x.iso'))).toBe(false);
     expect(await readFile(at('upgrade-4.22.1.yaml'), 'utf8')).toContain(changed);
     await build('--output', 'x.iso', '--force');

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const SEALIFT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const SEALIFT = fileURLToPath(new URL('../../dist/cli/start.cjs', import.meta.url));
 
 /** Longer than any build of this world and any wait of `--retry-for` takes on a busy machine. */
 const HANG_MS = 120_000;

@@ -135,6 +135,17 @@ describe('a requirement of a selected bundle', () => {
     ]);
   });
 
+  test('is met from its own catalog also if an earlier one has the package', () => {
+    const far = makePackage('far', { channels: { stable: chain('far', '1.0.0') } });
+    const own = joinCatalogs(app(needs('base', '>=1.0.0')), base);
+    const [first, second] = resolve(
+      { catalog: joinCatalogs(far, base), packages: ['far'], name: 'one' },
+      { catalog: own, packages: ['app'], name: 'two' },
+    );
+    expect(namesOf(first)).toEqual(['far.v1.0.0']);
+    expect(second?.additions.map(({ bundle }) => bundle)).toEqual(['base.v1.5.0']);
+  });
+
   test('adds the upgrade path to a bundle in the middle of a selected channel', () => {
     const catalog = joinCatalogs(app(needs('base', '<1.5.0')), base);
     const [resolved] = resolve({ catalog, packages: ['app', 'base'] });

@@ -1,8 +1,9 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import pLimit from 'p-limit';
 import { failsAlone, fuzzReader, type Failure } from './fuzz-reader.ts';
 import { OLD_BUGS, type OldBug } from './old-bugs.ts';
 import { READER_NAMES } from './readers.ts';
@@ -43,10 +44,10 @@ const directory = mkdtempSync(join(tmpdir(), 'sealift-fuzz-'));
 const program = await buildChild();
 const secondsSince = (start: number): number => Math.round((Date.now() - start) / 1000);
 
-/** @returns how many cases failed */
+/** One reader for each processor at a time. @returns how many cases failed */
 async function fuzzAll(seconds: number): Promise<number> {
   let found = 0;
-  for (const reader of names) {
+  const fuzz = async (reader: ReaderName): Promise<void> => {
     const start = Date.now();
     const fuzzing = { reader, program, directory, seed, seconds: seconds / names.length };
     const cases = await fuzzReader(fuzzing, (failure) => {
@@ -54,7 +55,9 @@ async function fuzzAll(seconds: number): Promise<number> {
       return false;
     });
     console.log(`${reader}: ${cases} cases in ${secondsSince(start)} s`);
-  }
+  };
+  const lane = pLimit(availableParallelism());
+  await Promise.all(names.map((reader) => lane(fuzz, reader)));
   console.log(`${found} cases failed, seed ${seed}`);
   return found;
 }

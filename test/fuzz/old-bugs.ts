@@ -70,12 +70,12 @@ export const OLD_BUGS: readonly OldBug[] = [
     reader: 'table',
     edits: [
       {
-        file: 'table/csv.ts',
+        file: 'table/table.ts',
         now: 'seen.has(column)',
         then: 'columns.indexOf(column) < index',
       },
       {
-        file: 'table/csv.ts',
+        file: 'table/table.ts',
         now: 'columns.length > MAX_COLUMNS',
         then: 'columns.length > Infinity',
       },
@@ -139,9 +139,9 @@ export const OLD_BUGS: readonly OldBug[] = [
     name: 'secrets and names of any size',
     reader: 'auth',
     edits: [
-      { file: 'base/text/redact.ts', now: 'given.length > LONGEST', then: 'false' },
-      { file: 'base/text/redact.ts', now: 'name.length > LONGEST_NAME', then: 'false' },
-      { file: 'base/text/redact.ts', now: '[...new Set(bases)]', then: 'bases' },
+      { file: 'base/text/secret-forms.ts', now: 'given.length > LONGEST', then: 'false' },
+      { file: 'base/text/secret-forms.ts', now: 'name.length > LONGEST_NAME', then: 'false' },
+      { file: 'base/text/secret-forms.ts', now: '[...new Set(bases)]', then: 'bases' },
     ],
   },
 ];

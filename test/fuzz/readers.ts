@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { DifferenceError } from '../../src/base/errors.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
@@ -75,6 +76,7 @@ async function runOn(path: string, turn: number): Promise<void> {
     env: {},
     cwd: '/',
     containersDir: '/nonexistent',
+    redaction: createRedaction(),
     isTTY: false,
     signal,
     now: Date.now,
@@ -158,6 +160,11 @@ const READ: Readonly<Record<ReaderName, Omit<Reader, 'seeds'>>> = {
         writeTemplate(directory),
       ),
   },
+  workbook: {
+    shape: 'binary',
+    read: (bytes, { directory }) =>
+      readSites(write(join(directory, 'sites.xlsx'), bytes), writeTemplate(directory)),
+  },
   archive: {
     shape: 'binary',
     read: (bytes, { directory }) => {
@@ -175,7 +182,7 @@ const READ: Readonly<Record<ReaderName, Omit<Reader, 'seeds'>>> = {
     read: async (bytes) => {
       const text = bytes.toString('utf8');
       listUnusableEntries(text);
-      const store = credentialsFromPullSecret(text, 'case');
+      const store = credentialsFromPullSecret(text, { name: 'case', redaction: createRedaction() });
       await store.find(parseReference('quay.io/a/b:latest'), new AbortController().signal);
     },
   },

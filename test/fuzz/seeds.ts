@@ -24,6 +24,7 @@ import {
 import { membersOf, packTar as packSites, packZip, siteFiles } from '../support/site-archives.ts';
 import { createThrowAwaySigner } from '../support/throw-away-signer.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
+import { packWorkbook, textRow } from '../support/workbooks.ts';
 
 export type ReaderName =
   | 'iso'
@@ -33,6 +34,7 @@ export type ReaderName =
   | 'layer'
   | 'manifest'
   | 'table'
+  | 'workbook'
   | 'archive'
   | 'auth'
   | 'signature';
@@ -286,6 +288,20 @@ export const SEEDS: Readonly<Record<ReaderName, () => Promise<readonly Seed[]> |
       text('- name: alpha\n  address: 10.0.0.1\n- {name: beta, address: "10.0.0.2"}\n'),
       text('alpha: &a\n  address: 10.0.0.1\nbeta:\n  <<: *a\n  gateway: |\n    text\n'),
     ],
+    workbook: () => {
+      const rows = `${textRow(1, 'name', 'address')}<row r="2"><c r="A2" t="s"><v>0</v></c><c r="B2" s="1"><f>A1</f><v>7</v></c></row>`;
+      const parts = {
+        shared: ['<r><t>al</t></r><t>pha</t>'],
+        formats: ['d/m;@', '[h]&quot;x&quot;'],
+      };
+      return [
+        { bytes: packWorkbook({ rows, ...parts, after: '<mergeCell ref="A3:B4"/>' }) },
+        {
+          bytes: Buffer.from(rows),
+          finish: (bytes) => packWorkbook({ rows: bytes.toString('latin1'), ...parts }),
+        },
+      ];
+    },
     archive: async () => {
       const tar = await packSites(membersOf(SITES));
       return [

@@ -5,6 +5,7 @@ import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { mayName, type Lookup } from '../../src/base/http/address.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
 import { parseNoProxy } from '../../src/base/http/address.ts';
@@ -21,6 +22,8 @@ import {
   startScriptedRegistry,
   type ScriptedRegistry,
 } from '../support/scripted-registry.ts';
+
+const redaction = createRedaction();
 
 const { signal } = new AbortController();
 const PASSWORD = 'canary-password-5d1e';
@@ -45,7 +48,7 @@ afterEach(async () => {
 });
 
 /** A client that has the password of the registry, and of the other one where it is asked for it. */
-function openClient(http: Http = createHttp({ env: {}, retries: createTestRetries() })) {
+function openClient(http: Http = createHttp({ redaction, env: {}, retries: createTestRetries() })) {
   const credentials = [storeOf({ [registry.host]: credential, [other.host]: credential })];
   const client = createTestClient({ http, credentials });
   cleanUps.push(() => client.close());
@@ -80,7 +83,7 @@ describe('the password of a registry', () => {
     const at = `http://127.0.0.1:${await listen(proxy)}`;
     const env = { HTTP_PROXY: at, HTTPS_PROXY: at, ALL_PROXY: at };
     registry.script(({ headers }) => (headers.authorization ? undefined : ask('Basic realm="r"')));
-    const client = openClient(createHttp({ env, retries: createTestRetries() }));
+    const client = openClient(createHttp({ redaction, env, retries: createTestRetries() }));
     await client.fetchManifest(image(), { signal });
     expect(sentPassword(registry)).toBe(true);
     expect(heard).toEqual([]);
@@ -141,13 +144,13 @@ const lookup: Lookup = (name, report) => {
 };
 
 describe('a token server', () => {
-  const http = createHttp({ env: {}, retries: createTestRetries(), lookup });
+  const http = createHttp({ redaction, env: {}, retries: createTestRetries(), lookup });
   afterAll(() => http.close());
 
   /** The code of the failure of asking `realm` on behalf of a registry. */
   async function askRealm(base: string, realm: string): Promise<string> {
     const transport = createTransport(http, () => Promise.resolve({}));
-    const tokens = createTokens({ transport, kindOf: http.kindOf, now: () => 0 });
+    const tokens = createTokens({ transport, http, now: () => 0 });
     const endpoint = { host: new URL(base).host, insecure: false };
     const challenge = { scheme: 'bearer', parameters: { realm } };
     const failure = await tokens
@@ -317,7 +320,7 @@ describe('an auth file', () => {
     execFileSync('mkfifo', [pipe]);
     const reference = parseReference('quay.io/a/b:latest');
     const find = (path: string): Promise<unknown> =>
-      credentialsFromFiles({ REGISTRY_AUTH_FILE: path }).find(reference, signal);
+      credentialsFromFiles({ REGISTRY_AUTH_FILE: path }, redaction).find(reference, signal);
     await expect(find(large)).rejects.toMatchObject({ code: 'credentials.too-large' });
     await expect(find(pipe)).rejects.toMatchObject({ code: 'credentials.unreadable' });
     rmSync(directory, { recursive: true });
@@ -333,6 +336,7 @@ it('a warning that passwords are sent without encryption names registries withou
     },
     workDir: join(folder, 'work'),
     env: {},
+    redaction,
     cwd: folder,
     signal,
     program: `sha256:${'0'.repeat(64)}`,

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { resolveDependencies } from '../../src/fbc/dependencies.ts';
 import { filterCatalog } from '../../src/fbc/filter/filter-catalog.ts';
 import { readCatalog } from '../../src/fbc/read/read-catalog.ts';
@@ -13,6 +14,8 @@ import { runProgram } from '../../src/cli/program.ts';
 import { layerOf } from '../support/images.ts';
 import { type Attack, many, nest, digestOfNumber, MIB } from './attack.ts';
 
+const redaction = createRedaction();
+
 const { signal } = new AbortController();
 
 /** Runs a command; an exit code other than 0 is thrown as `{ code, exitCode }`. */
@@ -21,7 +24,14 @@ async function run(args: readonly string[]): Promise<void> {
   let told = '';
   stdout.resume();
   stderr.on('data', (piece: Buffer) => (told = (told + piece.toString()).slice(-2000)));
-  const host = { env: {}, cwd: '/', containersDir: '/nonexistent', isTTY: false, now: Date.now };
+  const host = {
+    env: {},
+    redaction,
+    cwd: '/',
+    containersDir: '/nonexistent',
+    isTTY: false,
+    now: Date.now,
+  };
   const exitCode = await runProgram(args, { ...host, stdout, stderr, signal });
   if (exitCode !== 0) throw new Refused(told, exitCode);
 }

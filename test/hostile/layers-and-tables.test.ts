@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { decodeInThread } from '../../src/base/decode/threads.ts';
 import { unzstd } from '../../src/base/decode/zstd.ts';
 import { readCsvTable, readYamlTable } from '../../src/table/index.ts';
@@ -255,7 +256,8 @@ describe('a credential helper', () => {
     await writeFile(path, '#!/bin/sh\nexec yes 0123456789abcdef\n');
     await chmod(path, 0o755);
     const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}` };
-    await expect(askHelper('endless', 'registry.test', { env, signal })).rejects.toMatchObject({
+    const asking = { env, redaction: createRedaction(), signal };
+    await expect(askHelper('endless', 'registry.test', asking)).rejects.toMatchObject({
       code: 'tool.output-too-large',
       exitCode: 6,
     });

@@ -152,15 +152,23 @@ describe('the file of a lock', () => {
     expect(readLock(join(directory, 'none.json'))).toBeUndefined();
   });
 
-  it.each(['{}', '', '{"kind":"SealiftLockSecrets","format":1,"key":"AA==","drawn":{}}', '[7]'])(
-    'is refused if its file of secrets has the text %j',
-    (text) => {
-      writeFileSync(join(directory, 'sealift.lock.secrets'), text);
-      expect(() => readLockSecrets(path)).toThrow(
-        expect.objectContaining({ code: 'lock.secrets-malformed' }),
-      );
-    },
-  );
+  const secretsWith = (value: string): string =>
+    `{"kind":"SealiftLockSecrets","format":1,"key":"${'A'.repeat(43)}=","drawn":{"run installer":{"fingerprint":"${digest}","value":${value}}}}`;
+
+  it('has secrets whose values are texts', () => {
+    writeFileSync(join(directory, 'sealift.lock.secrets'), secretsWith('"a"'));
+    expect(readLockSecrets(path)).toMatchObject({ drawn: { 'run installer': { value: 'a' } } });
+  });
+
+  it.each([
+    ...['{}', '', '{"kind":"SealiftLockSecrets","format":1,"key":"AA==","drawn":{}}', '[7]'],
+    ...['5', '{"a":1}', 'null', `${'['.repeat(100_000)}${']'.repeat(100_000)}`].map(secretsWith),
+  ])('is refused if its file of secrets has the text %j', (text) => {
+    writeFileSync(join(directory, 'sealift.lock.secrets'), text);
+    expect(() => readLockSecrets(path)).toThrow(
+      expect.objectContaining({ code: 'lock.secrets-malformed' }),
+    );
+  });
 });
 
 const withPrototype = (opening: string, value: string): string =>

@@ -42,7 +42,7 @@ async function attack(
   const probed: Probed & { readonly attacked: unknown } = await probeDuring(victim, () =>
     run(victim, image),
   );
-  const peak = await victim.peakMiB();
+  const peak = victim.peakMiB();
   await victim.end('SIGKILL');
   const again = await startVictim(directory, store);
   await again.end('SIGTERM');

@@ -1,15 +1,21 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
-import { redact, rememberSecret } from '../../src/base/text/redact.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { toMessage } from '../../src/cli/terminal/output.ts';
 import {
   credentialsFromFiles,
   credentialsFromPullSecret,
 } from '../../src/registry/client/credentials.ts';
+import { runLine } from '../support/run-line.ts';
+
+const redaction = createRedaction();
 
 /** With everything that some program escapes. */
 const PASSWORD = `c4nary/pa+ss=&<w>"o'r\\d é%`;
@@ -57,11 +63,11 @@ afterAll(() => {
 });
 
 beforeAll(() => {
-  credentialsFromPullSecret(PULL_SECRET, 'pullSecret');
+  credentialsFromPullSecret(PULL_SECRET, { name: 'pullSecret', redaction });
 });
 
 const expectNoCanary = (text: string): void => {
-  const printed = toMessage(text);
+  const printed = toMessage(text, redaction);
   expect(CANARIES.filter((canary) => printed.includes(canary))).toEqual([]);
 };
 
@@ -70,7 +76,7 @@ describe('a credential of a pull secret is masked', () => {
     for (const secret of [PASSWORD, PAIR, AUTH, TOKEN, PULL_SECRET]) {
       expectNoCanary(`level=fatal msg=${form(secret)}, while pulling`);
     }
-    expect(redact(`error: ${form(PASSWORD)}`)).toContain('[redacted]');
+    expect(redaction.mask(`error: ${form(PASSWORD)}`)).toContain('[redacted]');
   });
 
   it('in a pull secret that was printed again on several lines', () => {
@@ -80,15 +86,53 @@ describe('a credential of a pull secret is masked', () => {
   });
 
   it('in an address that is masked again', () => {
-    const once = redact('see https://a.example/b?token=canary-again, please');
+    const once = redaction.mask('see https://a.example/b?token=canary-again, please');
     expect(once).toBe('see https://a.example/b?token=[redacted], please');
-    expect(redact(once)).toBe(once);
+    expect(redaction.mask(once)).toBe(once);
   });
 
   it('while the text around it is not', () => {
-    rememberSecret('hush');
+    redaction.add('hush');
     const text = `image quay.io/hushed/a@sha256:${'ab'.repeat(32)} of "hush": 12 MiB`;
-    expect(redact(text)).toBe(text.replace('"hush"', '"[redacted]"'));
+    expect(redaction.mask(text)).toBe(text.replace('"hush"', '"[redacted]"'));
+  });
+});
+
+it('a secret is masked by the redaction of the command line that read it, and by no other', () => {
+  const [mine, other] = [createRedaction(), createRedaction()];
+  credentialsFromPullSecret(PULL_SECRET, { name: 'pullSecret', redaction: mine });
+  expect(mine.mask(`refused: ${TOKEN}`)).toBe('refused: [redacted]');
+  expect(other.mask(`refused: ${TOKEN}`)).toBe(`refused: ${TOKEN}`);
+});
+
+describe('what a registry repeats of a credential is masked where the failure is printed', () => {
+  it.each([
+    ['a short message', 0],
+    ['a message that is not shown, because it is too long', 5000],
+  ])('%s', async (_, size) => {
+    const server = createServer(({ headers }, response) => {
+      const { authorization = '' } = headers;
+      const login = Buffer.from(authorization.slice('Basic '.length), 'base64').toString();
+      const message = `${'x '.repeat(size)}no ${authorization} (${login})`;
+      const challenge = { 'www-authenticate': 'Basic realm="r"' };
+      response.writeHead(authorization === '' ? 401 : 403, challenge);
+      response.end(JSON.stringify({ errors: [{ code: 'DENIED', message }] }));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const registry = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const auth = join(directory, 'login.json');
+    writeFileSync(auth, JSON.stringify({ auths: { [registry]: { auth: AUTH } } }));
+    const log = join(directory, 'run.log');
+    const { exitCode, stderr } = await runLine(
+      ['catalog', 'list', `${registry}/catalog:v1`, '--log-file', log, '-v'],
+      { cwd: directory, env: { REGISTRY_AUTH_FILE: auth } },
+    );
+    server.close();
+    expect(exitCode).toBe(4);
+    for (const printed of [stderr, readFileSync(log, 'utf8')]) {
+      expect(printed).toContain(size === 0 ? 'DENIED: no Basic [redacted] ([redacted])' : '[10');
+      expect(CANARIES.filter((canary) => printed.includes(canary))).toEqual([]);
+    }
   });
 });
 
@@ -126,7 +170,7 @@ describe('the output of another program that fails is quoted', () => {
       PATH: `${directory}${delimiter}${process.env['PATH'] ?? ''}`,
     };
     const { signal } = new AbortController();
-    const failure = await credentialsFromFiles(env)
+    const failure = await credentialsFromFiles(env, redaction)
       .find({ registry: 'a.example', repository: 'b' }, signal)
       .then(
         () => 'no failure',

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { stateRelease, type Signer } from '../../demo/openpgp-signer.ts';
 import { SealiftError } from '../../src/base/errors.ts';
-import { redact } from '../../src/base/text/redact.ts';
-import { readSignatureGate } from '../../src/cli/request-signatures.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
+import { readSignatureGate } from '../../src/cli/ask-iso.ts';
 import { parseKeys } from '../../src/openpgp/keys.ts';
 import { verifySignedMessage } from '../../src/openpgp/message.ts';
 import { parseReleaseStatement } from '../../src/openshift/release/signature.ts';
@@ -74,8 +74,9 @@ function signedPart(message: Buffer, { length, version }: Form): string {
 type Form = { readonly length: number; readonly version: 3 | 4 };
 
 describe('the address of a signature store', () => {
+  const redaction = createRedaction();
   const read = (signatureUrl: string) =>
-    readSignatureGate({ signatureUrl }, { cwd: '/', env: {} }).store;
+    readSignatureGate({ signatureUrl }, { cwd: '/', env: {}, redaction }).store;
 
   it('may have a password with https or on this machine, and is otherwise refused without showing it', () => {
     expect(read('https://me:hush-hush-8@store.example/s/')).toContain('hush-hush-8');
@@ -86,7 +87,7 @@ describe('the address of a signature store', () => {
         found: 'http://store.example/s/',
       }),
     );
-    expect(redact('answers to hush-hush-8')).toBe('answers to [redacted]');
+    expect(redaction.mask('answers to hush-hush-8')).toBe('answers to [redacted]');
   });
 });
 

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { startSealift, type Child } from '../support/child.ts';
+import { readMemory } from '../support/process-tree.ts';
 import { API, PULL_SECRET } from '../support/service.ts';
 
 /* Tenants that misbehave, and what others have of the service meanwhile. */
@@ -21,8 +22,8 @@ export type Victim = {
   readonly port: number;
   /** Milliseconds from the start of the process to its first answer. */
   readonly startedIn: number;
-  /** Most memory that the process has had, in MiB. */
-  readonly peakMiB: () => Promise<number>;
+  /** Most memory that its processes have had together, in MiB. */
+  readonly peakMiB: () => number;
   readonly end: (signal: 'SIGTERM' | 'SIGKILL') => Promise<unknown>;
 };
 
@@ -44,14 +45,15 @@ export async function startVictim(directory: string, store: string): Promise<Vic
   const child = startSealift(['serve', ...args, '--store', store], { cwd: directory });
   const port = await findPort(child);
   await fetch(`http://127.0.0.1:${port}/live`);
+  let peak = 0;
+  const sample = (): number => (peak = Math.max(peak, readMemory(child.process.pid ?? 0)));
+  const sampler = setInterval(sample, 200);
   return {
     port,
     startedIn: performance.now() - began,
-    async peakMiB() {
-      const status = await readFile(`/proc/${child.process.pid ?? 0}/status`, 'utf8');
-      return Number(/^VmHWM:\s*(\d+) kB/m.exec(status)?.[1]) / 1024;
-    },
+    peakMiB: sample,
     end(signal) {
+      clearInterval(sampler);
       child.process.kill(signal);
       return child.ended;
     },

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { toPrintable } from '../../src/base/text/words.ts';
 import { createProgram, runProgram } from '../../src/cli/program.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
@@ -53,7 +54,8 @@ function createHost() {
   const options = { highWaterMark: 8 << 20 };
   const [stdout, stderr] = [new PassThrough(options), new PassThrough(options)];
   const { signal } = new AbortController();
-  return { stdout, stderr, env: {}, cwd: root, isTTY: false, signal, now: () => 0 };
+  const redaction = createRedaction();
+  return { stdout, stderr, env: {}, cwd: root, redaction, isTTY: false, signal, now: () => 0 };
 }
 
 async function run(args: readonly string[]): Promise<string> {
@@ -70,9 +72,20 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'validate': [['a.yaml'], ['a.yaml', '-o', 'json'], [EVIL], ['installation.yaml']],
   'config show': [['a.yaml'], ['a.yaml', '-o', 'json'], [EVIL], ['a.yaml', '--set', `${EVIL}=1`]],
   'plan': [['a.yaml'], [EVIL]],
+  'plan disk-image': [
+    ['a.yaml', '--metal-image', EVIL],
+    [EVIL, '--metal-image', 'evil.iso'],
+    ['--size', EVIL],
+  ],
   'plan upgrade-iso': [['a.yaml'], [EVIL]],
   'plan installation-iso': [['installation.yaml'], [EVIL]],
   'build': [['a.yaml'], [EVIL]],
+  'build disk-image': [
+    ['a.yaml', '--metal-image', EVIL],
+    [EVIL, '--metal-image', 'evil.iso'],
+    ['--size', EVIL],
+    ['--output', `s3://${EVIL}/a`, '--metal-image', 'evil.iso'],
+  ],
   'build upgrade-iso': [['a.yaml'], [EVIL]],
   'build installation-iso': [
     ['installation.yaml', '--base-iso', EVIL],
@@ -86,6 +99,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'cache verify': [['.'], [EVIL]],
   'lock': [['a.yaml'], [EVIL]],
+  'lock disk-image': [['a.yaml', '--metal-image', EVIL]],
   'lock upgrade-iso': [['a.yaml'], [EVIL]],
   'lock installation-iso': [
     ['installation.yaml', '--base-iso', EVIL],
@@ -135,6 +149,8 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['evil.iso', '--show'],
     [EVIL, '--in-place', '--hostname', EVIL],
     ['evil.iso', '--in-place', '--ssh-key', EVIL, '--infraenv', EVIL],
+    ['evil.iso', '--in-place', '--site', EVIL],
+    ['evil.iso', '--in-place', '--site', 'evil.iso'],
   ],
   'delta': [
     ['evil.iso', EVIL, '--output', EVIL],
@@ -180,10 +196,15 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--data', EVIL, '--key', `file:${EVIL}`],
     ['--data', EVIL, '--key', 'env:A', '--listen', EVIL, '--public-url', EVIL],
   ],
+  'serve doctor': [
+    ['--data', EVIL, '--key', EVIL],
+    ['--data', EVIL, '--key', `file:${EVIL}`, '--store', EVIL, '--audit-log', `${EVIL}/${EVIL}`],
+  ],
   'serve rekey': [
     ['--data', EVIL, '--key', EVIL],
     ['--data', EVIL, '--key', `file:${EVIL}`, '--previous-key', `file:${EVIL}`],
   ],
+  'audit verify': [['evil.iso'], [EVIL], ['evil.iso', '--expect', EVIL]],
   'token keys': [
     ['--out', `${EVIL}/${EVIL}`],
     ['--out', 'evil.iso'],
@@ -196,7 +217,6 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'registry serve': [['evil.iso'], [EVIL], ['evil.iso', '--port', EVIL], ['--host', EVIL, EVIL]],
   'completion': [[EVIL]],
-  'build disk-image': [[EVIL]],
   'explain': [[EVIL]],
   'help': [[EVIL]],
   'version': [[`--${EVIL}`]],

@@ -2,7 +2,7 @@ import { deflateRawSync } from 'node:zlib';
 import { rootCertificates } from 'node:tls';
 import { createDelta } from 'fossil-delta';
 import { connectOptions } from '../../src/base/http/tls.ts';
-import { redact, rememberSecret } from '../../src/base/text/redact.ts';
+import { createRedaction, redactAddresses } from '../../src/base/text/redact.ts';
 import { explainRoots } from '../../src/keys/index.ts';
 import { parseConstraint } from '../../src/fbc/constraint.ts';
 import { createIgnoreBudget, isIgnored, parseIgnoreFile } from '../../src/fbc/read/ignore.ts';
@@ -209,18 +209,18 @@ export const TEXT_ATTACKS: Readonly<Record<string, Attack>> = {
     size: 4 * MIB,
     prepare: (size) => trust(size),
   },
-  'message: a base64 run': text(500_000, (n) => many('QUJD', n), redact),
-  'message: addresses': text(200_000, (n) => many('s3://a:', n), redact),
-  'message: at signs': text(200_000, (n) => many('a@', n), redact),
+  'message: a base64 run': text(500_000, (n) => many('QUJD', n), redactAddresses),
+  'message: addresses': text(200_000, (n) => many('s3://a:', n), redactAddresses),
+  'message: at signs': text(200_000, (n) => many('a@', n), redactAddresses),
   'message: an address of capital letters': text(
     64_000,
     (n) => `http://${many('A', n)}\u00e9`,
-    redact,
+    redactAddresses,
   ),
   'message: an address with a secret in each parameter': text(
     64_000,
     (n) => `https://a/?${Array.from({ length: n / 10 }, (_, at) => `token${at}=a`).join('&')}`,
-    redact,
+    redactAddresses,
   ),
   'registry: an error with an address of capital letters': text(
     16_000,
@@ -234,8 +234,9 @@ export const TEXT_ATTACKS: Readonly<Record<string, Attack>> = {
         '\n',
       );
       return () => {
-        rememberSecret(secret);
-        for (let turn = 0; turn < 20; turn++) redact(`message ${turn} with words`);
+        const { add, mask } = createRedaction();
+        add(secret);
+        for (let turn = 0; turn < 20; turn++) mask(`message ${turn} with words`);
       };
     },
   },

@@ -61,8 +61,16 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'config show': [[X]],
   'plan': [[X], ['--base-iso', X], ['--seed', X], ['--set', `mirrorPath=${X}`]],
   'plan upgrade-iso': [[X], ['--seed', X]],
+  'plan disk-image': [
+    [X, '--metal-image', X],
+    ['--metal-image', X],
+  ],
   'plan installation-iso': [[X], ['installation.yaml', '--base-iso', X]],
   'build': [[X], ['--base-iso', X], ['--seed', X], ['--plan', X], ['--locked', '--lock', X]],
+  'build disk-image': [
+    [X, '--metal-image', X],
+    ['--metal-image', X],
+  ],
   'build upgrade-iso': [[X], ['--seed', X], ['--plan', X]],
   'build installation-iso': [
     [X],
@@ -74,6 +82,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'cache prune': [[X, '--max-size', '1B']],
   'cache verify': [[X]],
   'lock': [[X], ['--base-iso', X]],
+  'lock disk-image': [[X, '--metal-image', X]],
   'lock upgrade-iso': [[X]],
   'lock installation-iso': [[X], ['installation.yaml', '--base-iso', X]],
   'reproduce': [
@@ -118,6 +127,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [X, '--output', 'new.iso', '--hostname', 'a'],
     ['tiny.iso', '--output', 'new.iso', '--nmstate', X],
     ['tiny.iso', '--output', 'new.iso', '--ignition-override', X],
+    ['tiny.iso', '--output', 'new.iso', '--site', X],
   ],
   'delta': [
     [X, 'tiny.iso', '--output', 'new.delta'],
@@ -149,24 +159,21 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--data', 'data', '--key', `file:${X}`],
     ['--data', X, '--key', 'env:HOME'],
   ],
+  'serve doctor': [
+    ['--data', 'data', '--key', `file:${X}`],
+    ['--data', 'data', '--key', 'env:HOME', '--tls-cert', X, '--tls-key', X],
+  ],
   'serve rekey': [
     ['--data', 'data', '--key', `file:${X}`],
     ['--data', X, '--key', 'env:HOME'],
   ],
+  'audit verify': [[X], ['tiny.iso', X]],
   'token issue': [['--private-key', `file:${X}`, '--user', 'a']],
   'registry serve': [[X], ['tiny.iso', '--tls-cert', X, '--tls-key', X]],
 };
 
 /** Commands that read no file that is named. */
-const OTHERS = [
-  'init',
-  'token keys',
-  'completion',
-  'version',
-  'help',
-  'explain',
-  'build disk-image',
-];
+const OTHERS = ['init', 'token keys', 'completion', 'version', 'help', 'explain'];
 
 const listCommands = (parent: Command, prefix = ''): readonly string[] =>
   parent.commands.flatMap((command) => {

@@ -53,6 +53,10 @@ describe('checkIgnition', () => {
     expect(check({ storage })).toEqual([
       '$.storage.directories.0.path: path "/a" appears more than once',
     ]);
+    const others = { directories: [{ path: '/b' }], links: [{ path: '/b', target: '/x' }] };
+    expect(check({ storage: others })).toEqual([
+      '$.storage.links.0.path: path "/b" appears more than once',
+    ]);
   });
 
   it('looks at each name of a path once, even in paths of thousands of names', () => {

@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/sealift-judges
+# For cargo: a judge answers small questions, so its build may not take longer than all of them.
+export CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
 for folder in */; do
   judge=${folder%/}

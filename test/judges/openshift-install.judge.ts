@@ -16,10 +16,10 @@ import {
 
 /*
  * Asks a real openshift-install, of any release, for the files of each recorded set of values. It comes out of a release
- * payload and cannot be installed here: SEALIFT_INSTALLER names its file.
+ * payload and cannot be installed here: JUDGED_INSTALLER names its file.
  */
 
-const INSTALLER = process.env['SEALIFT_INSTALLER'];
+const INSTALLER = process.env['JUDGED_INSTALLER'];
 const AGENT_CONFIG = 'apiVersion: v1beta1\nkind: AgentConfig\nmetadata: { name: appliance }\n';
 
 /** The Ignition config that the installer writes; undefined if it refuses the values. */

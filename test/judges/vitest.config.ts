@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/judges/**/*.judge.ts'],
-    globalSetup: ['test/setup.ts'],
+    globalSetup: ['test/seeds.ts', 'test/setup.ts'],
     setupFiles: ['test/support/properties.ts'],
     testTimeout: 300_000,
     hookTimeout: 300_000,

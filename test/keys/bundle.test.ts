@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { explainRoots, hasRoots, readTrustBundle, warnOfBundle } from '../../src/keys/index.ts';
 import { openRegistryAccess } from '../../src/stages/registry-access.ts';
 import { checkConfig } from '../../src/config/load.ts';
@@ -63,6 +64,7 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
         const { http } = await openRegistryAccess({
           config: { build: { insecureRegistries: [], retryFor: 0 } },
           env: { [name]: named },
+          redaction: createRedaction(),
           cwd: directory,
           emit: (event) => {
             if (event.type === 'warning') warnings.push(event.message);
@@ -102,6 +104,7 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
     const { http } = await openRegistryAccess({
       config: { build: { insecureRegistries: [], retryFor: 0, caBundle: path } },
       env: {},
+      redaction: createRedaction(),
       cwd: directory,
       emit: (event) => {
         if (event.type === 'warning') warnings.push(event.message);

@@ -32,6 +32,7 @@ export async function actAsCustomers(all: Load, random: Random): Promise<void> {
     }
     load.report.count('customers');
     for (let left = 3 + random.below(10); left > 0 && !load.isOver(); left -= 1) {
+      if (customer.isUnsettled) break;
       if (!isGood(load, customer) && random.chance(0.7)) await refresh(load, customer);
       await random.pick(ACTS)(load, customer, random);
     }
@@ -108,7 +109,7 @@ async function change(load: Load, customer: Customer, random: Random): Promise<v
   judge(load, old, { what, isRemote, allowed: orEnded(end, asked, [410]) });
 }
 
-/** What nobody answered was done or not; one of both holds from now on. */
+/** A change that nobody answered was done, or another replica may still do it. */
 async function learn(load: Load, customer: Customer, values: number): Promise<void> {
   for (;;) {
     const { answer, body } = await call(load, {
@@ -123,7 +124,8 @@ async function learn(load: Load, customer: Customer, values: number): Promise<vo
     }
     const revision = revisionOf(url);
     load.report.count(revision === customer.revision ? 'changes lost' : 'changes done unheard');
-    if (revision === customer.revision) return;
+    customer.isUnsettled = revision === customer.revision;
+    if (customer.isUnsettled) return;
     Object.assign(customer, { values, revision: customer.revision + 1 });
     if (revision !== customer.revision) load.report.problem(`${url} is neither of two revisions`);
     await locate(load, customer);

@@ -101,9 +101,10 @@ export async function ask(door: Door, asked: Asked): Promise<Answer> {
       const pieces: Buffer[] = [];
       const finish = (isWhole: boolean): void => {
         const text = Buffer.concat(pieces).toString();
-        if (status === 408 && isLate()) {
+        const isEnding = status === 503 && door.excuseOf(port, false) !== undefined;
+        if (isEnding || (status === 408 && isLate())) {
           head = undefined;
-          resolve(broken('408'));
+          resolve(broken(String(status)));
           return;
         }
         resolve({ kind: 'answer', status, headers, text, isWhole, began });

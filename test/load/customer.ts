@@ -47,6 +47,8 @@ export type Customer = {
   short: ShortUrl;
   /** Downloads up to now. */
   turn: number;
+  /** A change whose answer was lost was not done yet, and may be: whatever is asked then is no test. */
+  isUnsettled: boolean;
   /** Tags of images by revision and digest. */
   readonly tags: Map<string, string>;
 };
@@ -118,7 +120,8 @@ export async function create(load: Load, random: Random): Promise<Customer | und
     url,
     short,
     turn: 0,
-    tags: new Map(),
+    isUnsettled: false,
+    tags: new Map<string, string>(),
   };
   return (await locate(load, customer)) ? customer : undefined;
 }

@@ -4,11 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Postgres } from '../support/postgres.ts';
 import { ask } from './ask.ts';
 import type { Certificates } from './certificates.ts';
-import { DRAIN_MS, listOpenFiles, readMemory, startReplica, type Replica } from './replica.ts';
+import { readMemory } from '../support/process-tree.ts';
+import { DRAIN_MS, listOpenFiles, startReplica, type Replica } from './replica.ts';
 import type { Report } from './report.ts';
 import { createAbsences } from './timeline.ts';
 
 /** The replicas and their database. */
+/** Each run has others. */
+const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+
 export type Fleet = {
   /** Those that take connections. */
   readonly listServing: () => readonly Replica[];
@@ -20,7 +24,7 @@ export type Fleet = {
   readonly wasDatabaseAway: (from: number, until: number) => boolean;
   /** Resolves when each replica that is there has passed, or has ended; those that start later are not asked. */
   readonly settle: (what: string, passes: (replica: Replica) => Promise<boolean>) => Promise<void>;
-  /** MiB of all processes together, at most. */
+  /** MiB of a replica with its workers, at most. */
   readonly peak: () => number;
   /** Open files of each replica that has nothing to do, once `checkIdle` has looked. */
   readonly openFiles: readonly number[];
@@ -45,7 +49,7 @@ type Options = {
 };
 
 /** A process with no client has its listener, its ISOs, connections to the database and what Node.js holds. */
-const MOST_OPEN = 40;
+const MOST_OPEN = 40 + 2 * 32; // with what two workers leave open to pass requests on
 /** A process that drains has its time, and a moment to end. */
 const ENDING_MS = DRAIN_MS + 20_000;
 /** A replica that does not know by then never will. */
@@ -107,7 +111,7 @@ export async function openFleet(options: Options): Promise<Fleet> {
   const size = postgres ? 2 : 1;
   for (let slot = 0; slot < size; slot += 1) await start(slot);
   const sampler = setInterval(() => {
-    peak = Math.max(peak, all.reduce((sum, replica) => sum + readMemory(replica), 0) / 1024);
+    peak = Math.max(peak, ...all.map(({ process: { pid = 0 } }) => readMemory(pid)));
   }, 500);
   return {
     listServing: () => slots.filter((one) => one !== undefined),
@@ -178,7 +182,7 @@ export async function openFleet(options: Options): Promise<Fleet> {
     listSaid() {
       const said = new Map<string, number>();
       for (const line of all.flatMap(({ said }) => said)) {
-        const form = line.replaceAll(/\d+/g, 'N').replaceAll(directory, '');
+        const form = line.replaceAll(UUIDS, 'ID').replaceAll(/\d+/g, 'N').replaceAll(directory, '');
         said.set(form, (said.get(form) ?? 0) + 1);
       }
       return [...said];

@@ -60,11 +60,13 @@ export async function startFront(
       links.delete(link);
       upstream.destroy();
     });
-    // A killed process closes its connections as an ending one does.
-    upstream.once('end', () => {
+    // A killed process closes its connections as an ending one does; its workers answer 503 until they end.
+    const note = (): void => {
       const excuse = explain(replica);
-      if (excuse && !excuses.has(port)) excuses.set(port, excuse);
-    });
+      if (excuse && excuses.get(port) !== 'cut') excuses.set(port, excuse);
+    };
+    upstream.once('end', note);
+    upstream.on('data', note);
     client.pipe(upstream);
     upstream.pipe(client);
   });

@@ -42,6 +42,7 @@ const { values } = parseArgs({
   },
 });
 
+/** What docs/service.md promises of one service. */
 const MOST_MIB = 250;
 /** Behind the last second of load: what goes on ends, and is read to its end. */
 const END_MS = 240_000;
@@ -112,7 +113,7 @@ function printSummary(fleet: Fleet): void {
   for (const [what, times] of counts) console.log(`  ${what}: ${times}`);
   for (const [line, times] of fleet.listSaid()) console.log(`  said ${times} times: ${line}`);
   console.log(
-    `memory of all processes: ${fleet.peak().toFixed(0)} MiB at most (goal ${MOST_MIB}); ` +
+    `memory of a replica and its workers: ${fleet.peak().toFixed(0)} MiB at most (goal ${MOST_MIB}); ` +
       `open files of each at the end: ${fleet.openFiles.join(', ')}`,
   );
   for (const problem of report.problems) console.log(`\nPROBLEM ${problem}`);
@@ -219,7 +220,8 @@ async function checkEnd(load: Load, fleet: Fleet, replaced: number): Promise<voi
         { ...load, tenant },
         { what: 'at-the-end', target, allowed: [200] },
       );
-      ids.push(...(listed.body as Required<Created>[]).map(({ id }) => id));
+      const known = (listed.body ?? []) as Required<Created>[]; // without an answer: a problem by itself
+      ids.push(...known.map(({ id }) => id));
     }
     const risen = ids.filter((id) => load.removed.has(id));
     if (risen.length > 0) report.problem(`removed ${what} are listed: ${risen.join()}`);

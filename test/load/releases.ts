@@ -19,7 +19,7 @@ import { startSourceRegistry } from '../../demo/source-registry.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { SENTINEL } from '../support/sentinel.ts';
 
-const SEALIFT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const SEALIFT = fileURLToPath(new URL('../../dist/cli/start.cjs', import.meta.url));
 const MIB = 1 << 20;
 
 /** What a customer gives; the oracle has an ISO with each of them. */

@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const SEALIFT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const SEALIFT = fileURLToPath(new URL('../../dist/cli/start.cjs', import.meta.url));
 
 /** `--drain`, in milliseconds. */
 export const DRAIN_MS = 30_000;
@@ -34,7 +34,8 @@ export async function startReplica(directory: string, args: readonly string[]): 
   });
   const said: string[] = [];
   let ending: Replica['ending'];
-  const exited = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string);
+  // 'close' comes when its last words are read, too.
+  const exited = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string);
   const port = await new Promise<number>((resolve, reject) => {
     createInterface({ input: child.stderr }).on('line', (line) => {
       const [, serving] = /^serving on https?:\/\/127\.0\.0\.1:(\d+);/.exec(line) ?? [];
@@ -44,6 +45,9 @@ export async function startReplica(directory: string, args: readonly string[]): 
     void exited.then((code) => {
       reject(new Error(`sealift serve ended with ${code}: ${said.join('\n')}`));
     });
+  });
+  void exited.then((code) => {
+    if (!ending) console.log(`a replica ended by itself (${code}): ${said.slice(-20).join('\n')}`);
   });
   return {
     process: child,
@@ -59,16 +63,6 @@ export async function startReplica(directory: string, args: readonly string[]): 
       return exited;
     },
   };
-}
-
-/** KiB that are its own, and its part of what it shares; 0 once it has ended. */
-export function readMemory({ process: { pid = 0 } }: Replica): number {
-  try {
-    const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');
-    return Number(/^Pss:\s+(\d+)/m.exec(text)?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
 }
 
 /** What its open files are: paths, and `socket:[...]`. */

@@ -3,12 +3,15 @@ import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { openIso } from '../../src/iso/read/open.ts';
 import { readKargAreas } from '../../src/iso/coreos/kargs.ts';
 import { makeCoreosIso, makeTestDirectory } from '../support/iso.ts';
 import { writeMinimalRecipe } from '../support/minimal-recipe.ts';
 import { requireTool } from '../support/tools.ts';
+
+const redaction = createRedaction();
 
 const hasTools = ['genisoimage', 'isohybrid', 'mformat', 'xz', 'bsdtar']
   .map(requireTool)
@@ -39,7 +42,8 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     let text = '';
     stderr.on('data', (piece: Buffer) => (text += piece.toString()));
     const { signal } = new AbortController();
-    const host = { stdout, stderr, cwd: directory, isTTY: false, env: {}, now: Date.now, signal };
+    const fixed = { redaction, isTTY: false, env: {}, now: Date.now };
+    const host = { ...fixed, stdout, stderr, cwd: directory, signal };
     return { code: await runProgram(args, host), stderr: text };
   }
 

@@ -137,7 +137,7 @@ describe('a proof', () => {
 /** The index in a format of the future, with its digest. */
 function formatNewer(index: Readonly<Record<string, Json>>): string {
   const members = Object.entries(index).filter(([name]) => name !== 'digest');
-  const content = { ...Object.fromEntries(members), format: 4 };
+  const content = { ...Object.fromEntries(members), format: 99 };
   return formatReadableJson({ ...content, digest: digestCanonicalJson(content) });
 }
 
@@ -161,7 +161,9 @@ describe('an index of a newer format', () => {
         expect.stringMatching(/: a newer version of sealift made the medium$/) as string,
       ],
     });
-    const damaged = await withFormat('damaged', (index) => JSON.stringify({ ...index, format: 4 }));
+    const damaged = await withFormat('damaged', (index) =>
+      JSON.stringify({ ...index, format: 99 }),
+    );
     expect(damaged.state).toBe('damaged');
   });
 });

@@ -76,7 +76,6 @@ method=disabled
 
 [ethernet]
 cloned-mac-address=52:54:00:AA:BB:CC
-
 `);
     expect(files['eth1.nmconnection']).toMatch(
       /\[ipv4\][^[]*dhcp-client-id=mac\n[^[]*never-default=false\n/,
@@ -99,10 +98,10 @@ cloned-mac-address=52:54:00:AA:BB:CC
     );
   });
 
-  it('connect automatically even if nmstate made them, with a blank line after each section', () => {
+  it('connect automatically even if nmstate made them, with a blank line between sections', () => {
     const content = '[connection]\nautoconnect = false\nid=a;b\n[ipv4]\nmethod=auto\n';
     expect(normaliseKeyfile({ name: 'a', content }).content).toBe(
-      '[connection]\nautoconnect=true\nid=a;b\nautoconnect-priority=1\n\n[ipv4]\nmethod=auto\n\n',
+      '[connection]\nautoconnect=true\nid=a;b\nautoconnect-priority=1\n\n[ipv4]\nmethod=auto\n',
     );
   });
 });

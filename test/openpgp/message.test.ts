@@ -108,6 +108,27 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message, here and in gpgv', () => {
     expect(await askGpgv(directory, message, publicKey)).toBe('bad');
   });
 
+  it('a signature with a critical subpacket that is not known is refused by both', async () => {
+    const message = sign(STATEMENT, { critical: 100 });
+    expect(judge(message, publicKey)).toBe('openpgp.unsupported');
+    expect(await askGpgv(directory, message, publicKey)).toBe('bad');
+    expect(judge(sign(STATEMENT, { critical: 26 }), publicKey)).toBe('good');
+  });
+
+  it('of several statements of a key about itself the newest counts, in either order', () => {
+    const early = createThrowAwaySigner();
+    const late = createThrowAwaySigner({ stated: 1_700_000_060, flags: 0x01 });
+    const message = sign(STATEMENT);
+    for (const copies of [
+      [early, late],
+      [late, early],
+    ]) {
+      const keys = Buffer.concat(copies.map((copy) => copy.publicKey));
+      expect(judge(message, keys)).toBe('signature.key-refused');
+    }
+    expect(judge(message, early.publicKey)).toBe('good');
+  });
+
   it('a signature with SHA-1 is refused', () => {
     expect(judge(sign(STATEMENT, { hash: 'sha1' }), publicKey)).toBe('openpgp.unsupported');
   });

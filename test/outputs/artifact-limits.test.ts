@@ -113,6 +113,14 @@ describe.skipIf(!hasTools)('a pushed artifact', () => {
       (it) => ({ ...it, annotations: { ...it.annotations, 'dev.sealift.iso.size': '1e9' } }),
     ],
     [
+      'is much longer than its layers',
+      '5 artifact.malformed',
+      (it) => ({
+        ...it,
+        annotations: { ...it.annotations, 'dev.sealift.iso.size': String(128 << 20) },
+      }),
+    ],
+    [
       'is shorter than its layers',
       '5 artifact.malformed',
       (it) => ({ ...it, annotations: { ...it.annotations, 'dev.sealift.iso.size': '4096' } }),

@@ -126,8 +126,9 @@ describe('a process whose addresses are limited', () => {
   it('ends with a code and a hint where WebAssembly gets no memory, not with a stack', async () => {
     const limit = ['sh', '-c', 'ulimit -v 3000000; exec "$0" "$@"'];
     const directory = mkdtempSync(join(tmpdir(), 'sealift-limit-'));
-    const child = startSealift(['init', 'site'], { cwd: directory, under: limit });
-    const { code, stderr } = await child.ended;
+    const run = (...args: string[]) => startSealift(args, { cwd: directory, under: limit }).ended;
+    expect((await run('init', 'site')).code).toBe(0); // makes no request, and needs none
+    const { code, stderr } = await run('inspect', 'https://127.0.0.1:1/x.iso');
     rmSync(directory, { recursive: true });
     expect([code, stderr]).toEqual([7, expect.stringContaining('[system.memory]\n')]);
     expect(stderr).not.toMatch(/^\s+at /m);

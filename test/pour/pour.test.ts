@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Layout } from '../../src/iso/extent.ts';
 import type { Pace } from '../../src/pour/pace.ts';
 import type { PourOptions } from '../../src/pour/pour.ts';
-import type { ExtentChunk, ExtentOpener } from '../../src/pour/spans.ts';
+import { planSpans, type ExtentChunk, type ExtentOpener } from '../../src/pour/spans.ts';
 import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../support/pour-layout.ts';
 
 let directory: string;
@@ -37,6 +37,24 @@ const optionsOf = (layout: Layout, openExtent: ExtentOpener): PourOptions => ({
 
 const sha256 = (bytes: Buffer): string =>
   `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+
+describe('a layout', () => {
+  it.each([
+    ['leaves a gap before its last extent', 2048, 0],
+    ['has two extents for a byte', -1, 0],
+    ['ends behind its last extent', 0, 2048],
+    ['ends in its last extent', 0, -1],
+  ])('that %s is refused before a byte is poured', (_fault, shift, more) => {
+    const { layout } = makeLayout([2048]);
+    const extents = layout.extents.map((extent, at) =>
+      at === layout.extents.length - 1 ? { ...extent, offset: extent.offset + shift } : extent,
+    );
+    expect(planSpans(layout)).not.toEqual([]);
+    expect(() => planSpans({ size: layout.size + more, extents })).toThrow(
+      expect.objectContaining({ code: 'layout.malformed' }),
+    );
+  });
+});
 
 describe('pouring an ISO', () => {
   it('writes every extent to its offset and returns the digest of the whole', async () => {

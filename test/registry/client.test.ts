@@ -59,6 +59,21 @@ describe('a manifest', () => {
     });
   });
 
+  it('is refused by its own digest, not by the one that the registry announces', async () => {
+    const { digest } = registry.addManifest(imageManifest('one'), 'v1');
+    const other = registry.addManifest(imageManifest('two'), 'v2');
+    const body = JSON.stringify(imageManifest('two'));
+    const headers = { 'docker-content-digest': other.digest };
+    registry.script(({ path }) => (path.includes('manifests') ? { body, headers } : undefined));
+    const { registry: host, repository } = at('');
+    const fetching = client.fetchManifest({ registry: host, repository, digest }, { signal });
+    await expect(fetching).rejects.toMatchObject({
+      code: 'manifest.digest-mismatch',
+      expected: digest,
+      found: other.digest,
+    });
+  });
+
   it('is refused when it has more than 4 MiB', async () => {
     registry.addManifest(imageManifest('one'), 'v1');
     const body = new Uint8Array(MAX_MANIFEST_SIZE + 1);

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { redact } from '../../src/base/text/redact.ts';
 import {
   explainRegistryName,
   formatReference,
   parseReference,
   type Reference,
 } from '../../src/registry/reference.ts';
+import { maskUserInfo } from '../../src/shape/report.ts';
 
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}` as const;
 
@@ -84,9 +84,10 @@ it.each([
   try {
     parseReference(text);
   } catch (error) {
-    shown = redact(String(error));
+    shown = String(error);
   }
   expect(shown).toContain('belong into an auth file');
   expect(shown).not.toMatch(/canary/);
-  expect(redact(explainRegistryName(text) ?? text)).not.toMatch(/canary/);
+  expect(explainRegistryName(text)).toContain('belong into an auth file');
+  expect(maskUserInfo(`source: ${text}`)).not.toMatch(/canary/);
 });

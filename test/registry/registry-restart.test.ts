@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { createHttp } from '../../src/base/http/http.ts';
 import { createRetries, type RetryEvent } from '../../src/base/retry.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
@@ -42,6 +43,7 @@ describe.skipIf(!requireTool('docker-registry'))('a download from a real registr
       registry = await startPlainRegistry(directory, registry.host);
     };
     const http = createHttp({
+      redaction: createRedaction(),
       env: {},
       retries: createRetries({
         onEvent: (event) => {

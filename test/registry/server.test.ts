@@ -4,13 +4,12 @@ import { request, type IncomingHttpHeaders, type IncomingMessage, type Server } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { pathTo, planDistributionTree } from '../../src/registry/layout/distribution.ts';
 import { createRegistryServer, type RequestEntry } from '../../src/registry/server.ts';
-import { directoryTree, type RegistryTree } from '../../src/registry/layout/tree.ts';
+import { directoryTree, type ServedTree } from '../../src/registry/layout/tree.ts';
 import { buildImage, buildIndex, packTar, writeTree } from '../support/images.ts';
 
 const image = buildImage([{ tar: await packTar([['file', 'x'.repeat(100_000)]]) }]);
@@ -21,8 +20,13 @@ const [child] = image.manifests;
 const [config = Buffer.alloc(0), layer = Buffer.alloc(0)] = [...image.blobs.values()];
 const tags = ['v1', 'v10', 'v2', 'latest', 'a'];
 
-/** A sparse gigabyte under a name of its own: more than any socket buffers. */
+/** Sparse files under names of their own: the first is more than any socket buffers. */
 const big = digestOf('big');
+const middle = digestOf('middle');
+const SPARSE = [
+  ['big', big, 1024 ** 3],
+  ['middle', middle, 8 << 20],
+] as const;
 
 let root = '';
 let server: Server;
@@ -39,15 +43,16 @@ beforeAll(async () => {
   ];
   const blobs = new Map([...index.blobs, ...damaged.blobs]);
   await writeTree(root, planDistributionTree(images), blobs);
-  await writeTree(
-    root,
-    [
-      { path: pathTo.blob(big), content: { kind: 'bytes', bytes: Buffer.alloc(0) } },
-      { path: pathTo.layerLink('big', big), content: { kind: 'bytes', bytes: Buffer.from(big) } },
-    ],
-    new Map(),
-  );
-  await truncate(join(root, pathTo.blob(big)), 1024 ** 3);
+  for (const [name, digest, size] of SPARSE) {
+    const link = { path: pathTo.layerLink(name, digest), bytes: Buffer.from(digest) };
+    const files = [{ path: pathTo.blob(digest), bytes: Buffer.alloc(0) }, link];
+    await writeTree(
+      root,
+      files.map(({ path, bytes }) => ({ path, content: { kind: 'bytes', bytes } })),
+      new Map(),
+    );
+    await truncate(join(root, pathTo.blob(digest)), size);
+  }
   for (const { descriptor } of damaged.manifests) {
     await truncate(join(root, pathTo.blob(descriptor.digest)), 20);
   }
@@ -76,6 +81,10 @@ async function call(
   const body = await buffer(response);
   return { status: response.statusCode ?? 0, headers: response.headers, body };
 }
+
+/** Takes all of an answer, and keeps nothing of it. */
+const take = async (response: Response): Promise<void> =>
+  response.body?.pipeTo(new WritableStream());
 
 const json = ({ body }: Reply): unknown => JSON.parse(body.toString());
 const codeOf = (reply: Reply): unknown =>
@@ -193,10 +202,11 @@ describe('a registry server', () => {
   });
 
   it('lists repositories, also those inside others and those without tags', async () => {
-    const repositories = ['big', 'damaged', 'openshift/release', 'openshift/release/nested', 'ubi'];
+    const nested = ['openshift/release', 'openshift/release/nested'];
+    const repositories = ['big', 'damaged', 'middle', ...nested, 'ubi'];
     expect(json(await call('/v2/_catalog'))).toEqual({ repositories });
-    const page = await call('/v2/_catalog?n=2&last=damaged');
-    expect(json(page)).toEqual({ repositories: repositories.slice(2, 4) });
+    const page = await call('/v2/_catalog?n=2&last=middle');
+    expect(json(page)).toEqual({ repositories: nested });
     expect(page.headers['link']).toContain('/v2/_catalog?n=2&last=openshift%2Frelease%2Fnested');
     expect(json(await call('/v2/openshift/release/nested/tags/list'))).toMatchObject({ tags: [] });
   });
@@ -244,27 +254,40 @@ describe('a registry server', () => {
   });
 
   it('breaks off a blob that is shorter than announced, so that it cannot look whole', async () => {
-    const short: RegistryTree = {
-      ...directoryTree(root),
-      stream: () => Readable.from([Buffer.from('short')]),
-    };
+    const whole = directoryTree(root);
     const broken: RequestEntry[] = [];
-    const other = createRegistryServer(short, { onRequest: (entry) => broken.push(entry) });
+    // As a file that was cut after its size was read.
+    const cut: ServedTree = {
+      ...whole,
+      async size(path) {
+        const size = await whole.size(path);
+        return size !== undefined && path.endsWith('/data') ? size + 1 : size;
+      },
+    };
+    const other = createRegistryServer(cut, { onRequest: (entry) => broken.push(entry) });
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
-    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
-    const response = await fetch(`${url}/v2/ubi/blobs/${digestOf(layer)}`);
-    await expect(response.arrayBuffer()).rejects.toThrow('terminated');
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}/v2`;
+    const long = await fetch(`${url}/middle/blobs/${middle}`);
+    await expect(take(long)).rejects.toThrow('terminated');
+    // Nothing was sent yet: the answer can say so.
+    const short = await fetch(`${url}/ubi/blobs/${digestOf(layer)}`);
+    expect([short.status, await short.text()]).toEqual([500, expect.stringContaining('UNKNOWN')]);
+    other.close();
     await expect
       .poll(() => broken)
       .toMatchObject([
         {
           status: 200,
           complete: false,
-          error: expect.objectContaining({ found: '5 bytes' }) as unknown,
+          error: expect.objectContaining({ found: `${8 << 20} bytes` }) as unknown,
+        },
+        {
+          status: 500,
+          complete: true,
+          error: expect.objectContaining({ found: `${layer.length} bytes` }) as unknown,
         },
       ]);
-    other.close();
   });
 
   it('goes on serving when a client goes away in the middle', async () => {

@@ -103,6 +103,12 @@ describe('a service with single sign-on', () => {
     ]);
   });
 
+  it('counts the life of a token from its issue, not from now', async () => {
+    const iat = Math.floor(Date.now() / 1000) - 2 * 86_400;
+    const token = await sign({ sub: 'eve', iat });
+    expect((await service.call('GET', `${API}/v2/clusters`, { token })).status).toBe(401);
+  });
+
   it('shows a tenant only its own records, and hides that others exist', async () => {
     const { cluster, infraEnv } = await create('alice');
     const paths = [

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { openPartCache } from '../../src/base/store/part-cache.ts';
 import { openReleases } from '../../src/service/store/releases.ts';
 import { startSealift } from '../support/child.ts';
@@ -11,6 +12,8 @@ import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { startNginx, type Nginx } from '../support/nginx.ts';
 import { API, PULL_SECRET } from '../support/service.ts';
 import { requireTool } from '../support/tools.ts';
+
+const redaction = createRedaction();
 
 const PORT = 18_977;
 
@@ -104,7 +107,7 @@ describe('an ISO of the store that was replaced', () => {
     await mkdir(store);
     await put();
     const { signal } = new AbortController();
-    const host = { env: {}, cwd: store, signal, emit: () => undefined };
+    const host = { env: {}, redaction, cwd: store, signal, emit: () => undefined };
     const warn = (message: string): never => expect.fail(message);
     const directory = join(world.directory, 'parts');
     const cache = await openPartCache({ partSize: 4 << 20, directory, limit: 1 << 20, warn });

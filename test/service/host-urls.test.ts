@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
@@ -27,7 +28,8 @@ describe.skipIf(!hasJudges)('the URL of a host', () => {
     await world.writeConfig();
     await world.run('build', 'live-iso', '--output', 'store/appliance.iso');
     const stores = [join(world.directory, 'store')];
-    service = await startService({ stores, now: () => clock });
+    const audit = { file: join(world.directory, 'audit.log'), settings: '' };
+    service = await startService({ stores, audit, now: () => clock });
     const body = { name: 'edge', openshift_version: '4.21.3' };
     const cluster = await service.call('POST', `${API}/v2/clusters/disconnected`, { body });
     const params = { name: 'edge', cluster_id: cluster.body['id'], pull_secret: PULL_SECRET };
@@ -142,5 +144,57 @@ describe.skipIf(!hasJudges)('the URL of a host', () => {
     expect(await list()).toEqual([]);
     const after = Buffer.from(await (await fetch(await current())).arrayBuffer());
     expect(after.equals(before)).toBe(true);
+  });
+
+  it('stays when the revocation of all is refused because the InfraEnv changes meanwhile', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      await create({ host: 'stays' });
+      const change = { body: { additional_ntp_sources: `192.0.2.${round + 1}` } };
+      const [revoked] = await Promise.all([
+        service.call('DELETE', urls()),
+        service.call('PATCH', infraEnv, change),
+      ]);
+      expect([204, 409]).toContain(revoked.status);
+      expect((await list()).length).toBe(revoked.status === 204 ? 0 : 1);
+      await service.call('DELETE', urls());
+    }
+  });
+
+  it('is in the audit log with its host, and its download with ISO, tag, bytes and end', async () => {
+    const { url } = await create({ host: 'audited', once: true });
+    const answer = await fetch(url);
+    const size = (await answer.arrayBuffer()).byteLength;
+    const etag = answer.headers.get('etag');
+    await (
+      await fetch(
+        `${infraEnv.replace(API, `${service.url}${API}`)}/downloads/files?file_name=discovery.ign`,
+      )
+    ).text();
+    const read = async () =>
+      (await readFile(join(world.directory, 'audit.log'), 'utf8'))
+        .split('\n')
+        .filter((line) => line.includes('audited') || line.includes('discovery.ign'))
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    await expect.poll(async () => (await read()).length, { timeout: 10_000 }).toBe(6);
+    const entries = await read();
+    const by = (event: string) => entries.find((each) => each['event'] === event);
+    expect(by('url.issue')).toMatchObject({ what: { host: 'audited' } });
+    expect(by('url.end')).toMatchObject({ what: { host: 'audited' } });
+    const what = {
+      file: 'image',
+      version: '4.21.3',
+      architecture: 'x86_64',
+      base: expect.stringMatching(/^sha256:/) as string,
+      etag,
+      size,
+      medium: expect.stringMatching(/^sha256:/) as string,
+    };
+    const who = { host: 'audited', address: '127.0.0.1', tenant: '' };
+    expect(by('image.fetch.begin')).toMatchObject({ what, who });
+    expect(by('image.fetch.end')).toMatchObject({ what, who, bytes: size, complete: true });
+    expect(by('file.fetch.end')).toMatchObject({ what: { file: 'discovery.ign' }, complete: true });
+    expect(await readFile(join(world.directory, 'audit.log'), 'utf8')).not.toContain(
+      new URL(url).pathname.split('/')[2],
+    );
   });
 });

@@ -22,7 +22,7 @@ describe('the service as a process', () => {
     folder = await mkdtemp(join(tmpdir(), 'sealift-hostile-'));
     await writeFile(join(folder, 'key'), 'k'.repeat(40));
     const args = ['--data', 'data', '--key', 'file:key', '--listen', '127.0.0.1:0'];
-    child = startSealift(['serve', ...args, '--store', 'isos'], { cwd: folder });
+    child = startSealift(['serve', ...args], { cwd: folder });
     child.process.stderr?.on('data', (piece: Buffer) => (told += piece.toString()));
     const found = await vi.waitUntil(() => /serving on (\S+);/.exec(told)?.[1], {
       timeout: 60_000,

@@ -234,6 +234,9 @@ describe.skipIf(!hasJudges)('a live system that boots from the network', () => {
       400,
       'failed to generate image: a kernel argument has &, which GRUB does not pass on',
     ]);
+    const named = await service.call('GET', `${API}/v2/infra-envs/${id}/downloads/image-url`);
+    expect([named.status, named.body['size']]).toEqual([200, undefined]);
+    expect(named.body['long_url']).toMatch(/\/byid\//);
   });
 
   it('may be larger than the areas of the ISO have room for', async () => {

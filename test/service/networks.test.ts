@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { parse } from '../../src/shape/parse-text.ts';
 import {
   API,
@@ -10,6 +11,8 @@ import {
   startService,
   type TestService,
 } from '../support/service.ts';
+
+const redaction = createRedaction();
 
 const MAP = [{ mac_address: '52:54:00:00:00:01', logical_nic_name: 'eth0' }];
 const eth = (index: number, more = ''): string =>
@@ -279,7 +282,7 @@ describe('a network that only nmstate translates', () => {
     const { signal } = new AbortController();
     const env = { PATH: `${directory}:/usr/bin:/bin` };
     const service = await startService({
-      host: { env, cwd: directory, signal, emit: () => undefined },
+      host: { env, redaction, cwd: directory, signal, emit: () => undefined },
     });
     try {
       const create = (network_yaml: string) =>

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { stat, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
@@ -119,11 +120,42 @@ describe.skipIf(!hasBrowser)('an administrator who never wrote YAML', () => {
     await press('Create cluster');
     await page.getByText('Ready: download its ISO').waitFor();
     expect(await page.locator('#create-warnings').textContent()).toBe('');
-    await press('Size of edge');
+    await press('Details of edge');
     const { size } = await stat(join(world.directory, 'store/appliance.iso'));
-    await page.getByText(`${size.toLocaleString('en')} bytes. Its URL has `).waitFor();
+    await page.getByText(`(${size.toLocaleString('en')} bytes)`).waitFor();
+    await page.getByText('rendezvous host 192.0.2.10, chosen from the hosts').waitFor();
     await expectCustomised('first.iso', ['--ntp', '192.0.2.123']);
     expect(complaints).toEqual([]);
+  });
+
+  it('sees what is on the ISO, if the controller takes it, and digests that the downloaded file has', async () => {
+    const iso = join(world.directory, 'first.iso');
+    const hex = createHash('sha256')
+      .update(await readFile(iso))
+      .digest('hex');
+    await page.locator('.image .sha256').filter({ hasText: hex }).waitFor();
+    expect(await page.locator('.image .release').textContent()).toMatch(
+      /^OpenShift 4\.21\.3, with the installer, \d+ images, .*@sha256:[0-9a-f]{64}$/,
+    );
+    const { stdout } = await world.run('inspect', iso);
+    const operators = [...stdout.matchAll(/^operator +(.*)$/gm)].map(([, each]) => each);
+    expect(await page.locator('.image .operators').textContent()).toBe(
+      operators.join('; ') || 'none',
+    );
+    const [, digest = ''] =
+      /--medium-digest (\S+)$/.exec((await page.locator('.image .verify').textContent()) ?? '') ??
+      [];
+    expect(await world.run('verify', iso, '--medium-digest', digest)).toMatchObject({
+      exitCode: 0,
+    });
+    const choose = async (controller: string): Promise<string | null> => {
+      await page.getByLabel('Will my management controller take it?').selectOption(controller);
+      return page.locator('.image .verdict').textContent();
+    };
+    expect(await choose('Dell iDRAC 8')).toMatch(/^It takes http:\S+\.iso \(\d\d characters;/);
+    expect(await choose('OpenBMC')).toContain('it needs a URL with https://');
+    await press('Details of edge');
+    await page.locator('.image .release').waitFor({ state: 'hidden' });
   });
 
   it('changes the ISO later: what the form shows is what was given, and only changes are sent', async () => {
@@ -137,6 +169,10 @@ describe.skipIf(!hasBrowser)('an administrator who never wrote YAML', () => {
     expect(await page.locator('#host-1-vlan').inputValue()).toBe('100');
     expect(await page.locator('#host-1-1-mac').inputValue()).toBe('00:50:56:00:00:01');
     expect(await page.locator('#host-2-address').inputValue()).toBe('192.0.2.11');
+    await page.getByText('Host 2: esx2').waitFor();
+    const rendezvous = page.locator('#rendezvous-ip');
+    expect(await rendezvous.inputValue()).toBe('');
+    expect(await rendezvous.getAttribute('placeholder')).toBe('chosen: 192.0.2.10');
     await page.locator('#ntp-sources').fill('192.0.2.99');
     await press('Save changes');
     await page.getByText('Saved: its ISO has a new URL').waitFor();

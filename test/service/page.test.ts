@@ -122,6 +122,12 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
       await createThroughPage(page, { ...VALUES, name });
     }
     await isSound(page, 'a list of two');
+    await page.getByRole('button', { name: 'Details of edge' }).click();
+    await page
+      .locator('.sha256')
+      .filter({ hasText: /^[0-9a-f]{64}$/ })
+      .waitFor();
+    await isSound(page, 'the details of an image');
     await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(new Error())');
     await page.getByRole('button', { name: 'Copy URL of edge' }).click();
     await page.getByRole('dialog', { name: 'URL of the ISO' }).waitFor();
@@ -150,6 +156,9 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
         },
       }),
     );
+    await page.route('**/sealift/contents?*aarch64*', (route) =>
+      route.fulfill({ json: { openshift_version: '4.21.3', size_bytes: 1, has_agents: true } }),
+    );
     await page.reload();
     await page.getByLabel('CPU architecture').selectOption('x86_64');
     await page.locator('#pull-secret-file').setInputFiles(file);
@@ -177,7 +186,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
       ),
     });
     expect(await page.locator('#create-warnings').textContent()).toContain(
-      'with warnings: host 1: routes.config: there is no default route',
+      'with warnings: host 1: there is no default route',
     );
     const networks = JSON.parse(infraEnv?.['static_network_config'] ?? '') as object[];
     expect(networks).toMatchObject(
@@ -211,7 +220,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.getByRole('button', { name: 'Add a host' }).click();
     await page.locator('#host-1-1-mac').fill('52:54');
     await page.locator('#host-1-address').fill('192.0.2.300');
-    await page.locator('#host-1-prefix').fill('255.255.255.0');
+    await page.locator('#host-1-prefix').fill('255.255.0.255');
     await page.locator('#host-1-gateway').fill('gw');
     await page.getByRole('button', { name: 'Add a host' }).click();
     await page.getByRole('tab', { name: 'YAML' }).nth(1).click();
@@ -228,8 +237,10 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
       'ntp-sources': /a b/,
       'rendezvous-ip': /^This is not an IPv4 or IPv6 address\.$/,
       'kernel-arguments': /^Line 3, column 1: /,
+      'host-1-1-interface': /^Enter the name that the port has on the host, such as eno1\.$/,
       'host-1-1-mac': /^This is not a MAC address; write it as /,
       'host-1-address': /^"192\.0\.2\.300" is not an IP address\.$/,
+      'host-1-prefix': /^"255\.255\.0\.255" is not a subnet mask\.$/,
       'host-1-gateway': /^"gw" is not an IP address\.$/,
       'host-2-yaml': /^Line 3, column 11: is not YAML: /,
     };
@@ -267,6 +278,41 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByText('The server does not answer').waitFor();
     expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('refused');
+    await page.context().close();
+  });
+
+  it('makes up no names of ports on an ISO without the installer, and takes those of a pasted table', async () => {
+    const { page } = await openPage(browser, service.url);
+    await page.getByLabel('Name', { exact: true }).fill('named-ports');
+    await page.locator('#pull-secret').fill(PULL_SECRET);
+    await page.getByText('Hosts and their networks').click();
+    await page.getByText('name each port as the host itself does').waitFor();
+    await page.getByRole('button', { name: 'Paste from a sheet' }).click();
+    const rows = ['mac\tinterface\tip\tprefix', '52:54:00:00:00:01\tens192\t192.0.2.10\t24'];
+    await page.locator('#host-table').fill(rows.join('\n'));
+    await page.getByRole('button', { name: 'Take these hosts' }).click();
+    expect(await page.locator('#host-1-1-interface').inputValue()).toBe('ens192');
+    await page.getByRole('button', { name: 'Create cluster' }).click();
+    await page.getByRole('button', { name: 'Download ISO of named-ports' }).waitFor();
+    const made = (await list('infra-envs')).find(({ name }) => name === 'named-ports');
+    const network = made?.['static_network_config'] ?? '';
+    expect(network).toContain('"logical_nic_name":"ens192"');
+    expect(network).not.toContain('nic1');
+    expect(made).not.toHaveProperty('rendezvous_ip');
+    const facts = page.locator('.row', { hasText: 'named-ports' }).locator('.facts');
+    expect(await facts.textContent()).not.toMatch(/rendezvous|static address/);
+    await page.context().close();
+  });
+
+  it('shows the records of every page of a list', async () => {
+    const { page } = await openPage(browser, service.url);
+    await createThroughPage(page, { ...VALUES, name: 'second-page' });
+    const link = '</behind/a/proxy/api/assisted-install/v2/infra-envs?after=0>; rel="next"';
+    await page.route(/v2\/infra-envs$/, (route) =>
+      route.fulfill({ json: [], headers: { Link: link } }),
+    );
+    await page.reload();
+    await page.getByRole('button', { name: 'Download ISO of second-page' }).waitFor();
     await page.context().close();
   });
 

@@ -10,6 +10,9 @@ import { startNginx, type Nginx } from '../support/nginx.ts';
 import { startPlainRegistry, type PlainRegistry } from '../support/plain-registry.ts';
 import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../support/service.ts';
 import { requireTool } from '../support/tools.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
+
+const redaction = createRedaction();
 
 const run = promisify(execFile);
 const hasTools = ['nginx', 'docker-registry', 'curl', 'genisoimage']
@@ -41,7 +44,13 @@ describe.skipIf(!hasTools)('an image of a remote ISO', () => {
 
   const serve = async (store: string, more: object = {}): Promise<TestService> => {
     const { env, directory: cwd } = world;
-    const host = { env, cwd, signal: new AbortController().signal, emit: () => undefined };
+    const host = {
+      env,
+      redaction,
+      cwd,
+      signal: new AbortController().signal,
+      emit: () => undefined,
+    };
     const service = await startService({ stores: [store], host, ...more });
     services.push(service);
     return service;
@@ -76,13 +85,18 @@ describe.skipIf(!hasTools)('an image of a remote ISO', () => {
     expect(pushed).toMatchObject({ exitCode: 0 });
     const cacheLimit = 6 << 20;
     const digests: string[] = [];
+    const statuses: number[] = [];
     for (const store of ['files', `http://127.0.0.1:${port}/appliance.iso`, address]) {
       const service = await serve(store, { cacheLimit });
       expect((await service.call('GET', '/ready')).status).toBe(200);
-      digests.push(await download(await createImage(service), 'got.iso'));
+      const image = await createImage(service);
+      digests.push(await download(image, 'got.iso'));
+      // To know its SHA-256 would fetch all of it once more.
+      statuses.push((await fetch(`${image}.sha256`)).status);
       const { stdout } = await run('du', ['-sb', join(service.data, 'cache')]);
       expect(Number.parseInt(stdout)).toBeLessThan(cacheLimit + 65_536);
     }
+    expect(statuses).toEqual([202, 404, 404]);
     const [expected] = digests;
     expect(digests).toEqual([expected, expected, expected]);
     expect(await download(`http://127.0.0.1:${port}/appliance.iso`, 'plain.iso')).not.toBe(
@@ -95,6 +109,7 @@ describe.skipIf(!hasTools)('an image of a remote ISO', () => {
     const expected = await download(await createImage(await serve('files')), 'whole.iso');
     const fresh = await serve(place, { retryFor: 1500, storeRetryAfter: 50 });
     const other = await createImage(fresh);
+    await createImage(fresh);
     await download(other, 'first.iso', '-r', '0-99999');
     await nginx.kill();
     const cut = download(other, 'cut.iso');
@@ -110,6 +125,14 @@ describe.skipIf(!hasTools)('an image of a remote ISO', () => {
     });
     expect(answered.status).toBe(503);
     expect(answered.text).not.toContain(String(port));
+    const { text: listed } = await fresh.call('GET', `${API}/v2/infra-envs`);
+    const infraEnvs = JSON.parse(listed) as readonly { id: string; download_url: string }[];
+    const infraEnv = infraEnvs.find((each) => each.download_url !== other);
+    const record = `${API}/v2/infra-envs/${infraEnv?.id ?? ''}`;
+    const body = { additional_ntp_sources: '192.0.2.1' };
+    expect((await fresh.call('PATCH', record, { body })).status).toBe(201);
+    const named = await fresh.call('GET', `${record}/downloads/image-url`);
+    expect([named.status, named.body['size']]).toEqual([200, undefined]);
     nginx = await startNginx(world.directory, port);
     await vi.waitUntil(async () => (await statusOf(fresh, '/ready')) === 200, { timeout: 20_000 });
     expect(await download(other, 'cut.iso', '-C', '-')).toBe(expected);

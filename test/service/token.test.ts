@@ -10,6 +10,7 @@ import { runLine } from '../support/run-line.ts';
 import { API, startService, type TestService } from '../support/service.ts';
 import { serveByTls, type TlsServer } from '../support/tls-server.ts';
 import { requireTool } from '../support/tools.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
 
 const run = promisify(execFile);
 const hasOpenssl = requireTool('openssl');
@@ -142,6 +143,7 @@ describe.skipIf(!hasOpenssl)('keys at a URL', () => {
     const env = { SSL_CERT_FILE: join(directory, 'server.pem') };
     const host = {
       env,
+      redaction: createRedaction(),
       cwd: directory,
       signal: new AbortController().signal,
       emit: () => undefined,

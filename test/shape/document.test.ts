@@ -78,6 +78,14 @@ test('a mapping that is merged into a configuration is read as if it were writte
   );
 });
 
+test('a mapping goes before what is merged into it, and of what is merged the first goes before the others', () => {
+  const text = 'a: &a {b: 1, c: 1}\nd: &d {c: 2, e: 2}\nf: {<<: [*a, *d], b: 3}';
+  const source = { text, file: 'm.yaml', publicKeys: new Set<string>() };
+  const { value, problems } = decodeYaml(source, mapping(FREE));
+  expect(problems).toEqual([]);
+  expect(value['f']).toEqual({ b: 3, c: 1, e: 2 });
+});
+
 test('mappings that merge each other many times on each level are read without repeated work', () => {
   const levels = Array.from({ length: 9 }, (_, index) => {
     const sources = Array.from({ length: 10 }, () => `*m${index}`).join(', ');

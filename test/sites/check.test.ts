@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { checkSite } from '../../src/sites/check.ts';
 import { TEST_CERTIFICATE } from '../support/installation-iso.ts';
 import {
@@ -14,11 +15,13 @@ import {
   writeInstallConfig,
 } from '../support/site-inputs.ts';
 
+const redaction = createRedaction();
+
 /** One that a node can apply, of three lines. */
 const MANIFEST = 'apiVersion: v1\nkind: A\nmetadata: {name: a}\n';
 
 const check = (files: Readonly<Record<string, string | Uint8Array>>) =>
-  checkSite(createSiteInput(files), { epoch: TEST_EPOCH });
+  checkSite(createSiteInput(files), { epoch: TEST_EPOCH, redaction });
 
 describe('a checked site keeps', () => {
   it('the values that the user wrote, and no defaults', () => {
@@ -103,8 +106,8 @@ describe('a checked site keeps', () => {
       ['b.yaml', MANIFEST],
     ]);
     expect(warnings.map(({ file, problem }) => `${file}: ${problem}`)).toEqual([
-      'alpha/extra-manifests/notes.txt: is ignored: extra manifests are *.yaml, *.yml and *.json without folders',
-      'alpha/extra-manifests/more/c.yaml: is ignored: extra manifests are *.yaml, *.yml and *.json without folders',
+      'alpha/extra-manifests/notes.txt: is ignored: manifests are *.yaml, *.yml and *.json in extra-manifests, without folders',
+      'alpha/extra-manifests/more/c.yaml: is ignored: manifests are *.yaml, *.yml and *.json in extra-manifests, without folders',
     ]);
   });
 });
@@ -154,7 +157,7 @@ describe('the files of a site', () => {
     };
     const { site, facts, problems } = checkSite(
       { name: 'alpha', files: [renamed] },
-      { epoch: TEST_EPOCH },
+      { epoch: TEST_EPOCH, redaction },
     );
     expect(site).toBeUndefined();
     expect(facts).toBeUndefined();
@@ -174,8 +177,8 @@ describe('the files of a site', () => {
     });
     expect(problems.map(({ file, path }) => `${file} ${path}`)).toEqual([
       'alpha/install-config.yaml apiVersion',
-      'alpha/install-config.yaml platform',
       'alpha/install-config.yaml pullSecret',
+      'alpha/install-config.yaml platform',
       'alpha/image-based-config.yaml hostname',
       'alpha/image-based-config.yaml x',
     ]);
@@ -300,6 +303,7 @@ describe('a site gets a warning for', () => {
     const at = (epoch: number): readonly string[] =>
       checkSite(createSiteInput({ 'install-config.yaml': writeInstallConfig({ bundle }) }), {
         epoch,
+        redaction,
       }).warnings.map(({ problem }) => problem.replace(/ \(.*?\)/, '').replace(/\d{4}-.*/, ''));
     const end = Date.parse(validTo) / 1000;
     const start = Date.parse(validFrom) / 1000;
@@ -471,6 +475,7 @@ describe('a site whose node would never finish is refused for', () => {
     const input = createSiteInput({ 'install-config.yaml': writeInstallConfig(alone) });
     const { problems, warnings } = checkSite(input, {
       epoch: TEST_EPOCH,
+      redaction,
       ...(seedVersion !== undefined && { seedVersion }),
     });
     expect(tell(problems)).toEqual(
@@ -489,7 +494,11 @@ describe('a site whose node would never finish is refused for', () => {
     const networking =
       'networking: {machineNetwork: [{cidr: 192.0.2.0/24}, {cidr: 198.51.100.0/24}]}';
     const input = createSiteInput({ 'install-config.yaml': writeInstallConfig({ networking }) });
-    const options = { epoch: TEST_EPOCH, ...(seedVersion !== undefined && { seedVersion }) };
+    const options = {
+      epoch: TEST_EPOCH,
+      redaction,
+      ...(seedVersion !== undefined && { seedVersion }),
+    };
     const { site, warnings } = checkSite(input, options);
     expect(site?.install.machineNetworks).toEqual(['192.0.2.0/24', '198.51.100.0/24']);
     expect(site?.install.machineNetwork).toBe(single);

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { checkSite } from '../../src/sites/check.ts';
 import { readSiteDocument } from '../../src/sites/documents.ts';
 import { INSTALL_CONFIG } from '../../src/sites/documents.ts';
 import { createSiteInput, TEST_EPOCH, tell, writeInstallConfig } from '../support/site-inputs.ts';
 
+const redaction = createRedaction();
+
 const check = (file: string | Uint8Array) =>
-  checkSite(createSiteInput({ 'install-config.yaml': file }), { epoch: TEST_EPOCH });
+  checkSite(createSiteInput({ 'install-config.yaml': file }), { epoch: TEST_EPOCH, redaction });
 
 const GOOD = writeInstallConfig();
 
@@ -91,7 +94,7 @@ describe('an install-config.yaml is refused', () => {
     ]);
     const { problems } = checkSite(
       createSiteInput({ 'image-based-config.yaml': 'additionalNTPSources: [~]\n' }),
-      { epoch: TEST_EPOCH },
+      { epoch: TEST_EPOCH, redaction },
     );
     expect(tell(problems)).toEqual([
       '1:24 AdditionalNTPSources: Invalid value: "": NTP server is not a valid IP or domain name',

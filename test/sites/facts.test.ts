@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { checkAcrossSites } from '../../src/sites/facts.ts';
 import { checkSite } from '../../src/sites/check.ts';
 import type { SiteFacts } from '../../src/sites/facts.ts';
@@ -8,6 +9,8 @@ import {
   writeImageBasedConfig,
   writeInstallConfig,
 } from '../support/site-inputs.ts';
+
+const redaction = createRedaction();
 
 const network = (mac: string, ip: string): string =>
   [
@@ -40,7 +43,10 @@ function factsOf({ name, cluster = name, hostname = name, ...given }: Given): Si
       ...(id !== undefined && { id: `cluster_id: ${id}` }),
     }),
   };
-  const { facts, problems } = checkSite(createSiteInput(files, name), { epoch: TEST_EPOCH });
+  const { facts, problems } = checkSite(createSiteInput(files, name), {
+    epoch: TEST_EPOCH,
+    redaction,
+  });
   expect(problems).toEqual([]);
   if (!facts) throw new Error(`no facts of ${name}`);
   return facts;
@@ -126,7 +132,7 @@ it('an address in another spelling counts as the same', () => {
       },
       name,
     );
-    return checkSite(input, { epoch: TEST_EPOCH }).facts ?? { name, facts: [] };
+    return checkSite(input, { epoch: TEST_EPOCH, redaction }).facts ?? { name, facts: [] };
   };
   expect(show([facts('a', '2001:db8::1'), facts('b', '2001:DB8:0:0::0001')])).toHaveLength(2);
 });

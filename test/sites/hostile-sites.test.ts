@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { formatProblem } from '../../src/base/errors.ts';
 import { checkSite } from '../../src/sites/check.ts';
 import { runs } from '../support/properties.ts';
@@ -11,7 +12,7 @@ import {
 } from '../support/site-inputs.ts';
 
 const check = (files: Readonly<Record<string, string>>) =>
-  checkSite(createSiteInput(files), { epoch: TEST_EPOCH });
+  checkSite(createSiteInput(files), { epoch: TEST_EPOCH, redaction: createRedaction() });
 
 const show = (files: Readonly<Record<string, string>>): string => {
   const { problems, warnings } = check(files);

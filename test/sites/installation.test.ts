@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { INSTALLATION_TEMPLATE } from '../../src/config/starter.ts';
 import { INSTALLATION } from '../../src/sites/installation-shape.ts';
 import { checkInstallationConfig, readInstallationConfig } from '../../src/sites/installation.ts';
@@ -11,6 +12,8 @@ import {
   TEST_SSH_KEY,
   writeInstallationConfig,
 } from '../support/installation-iso.ts';
+
+const redaction = createRedaction();
 
 const read = (changes: Readonly<Record<string, unknown>>) =>
   checkInstallationConfig(stringify({ ...MINIMAL_INSTALLATION, ...changes }), 'i.yaml').config;
@@ -25,6 +28,7 @@ describe('reading the configuration of an installation', () => {
   it('fills in the defaults of openshift-install', async () => {
     const { pullSecret, ...config } = await readInstallationConfig(
       await writeInstallationConfig(directory),
+      { redaction },
     );
     expect(pullSecret.reveal()).toBe(MINIMAL_INSTALLATION.pullSecret);
     expect(config).toEqual({
@@ -112,10 +116,12 @@ networkConfig:
       sshKey: 'env:KEY',
     });
     const env = { KEY: TEST_SSH_KEY };
-    const { pullSecret, sshKey } = await readInstallationConfig(path, { env });
+    const { pullSecret, sshKey } = await readInstallationConfig(path, { env, redaction });
     expect([pullSecret.reveal(), sshKey]).toEqual([MINIMAL_INSTALLATION.pullSecret, TEST_SSH_KEY]);
     await rm(join(directory, 'secret.json'));
-    await expect(readInstallationConfig(path, { shownAs: 'i.yaml' })).rejects.toMatchObject({
+    await expect(
+      readInstallationConfig(path, { shownAs: 'i.yaml', redaction }),
+    ).rejects.toMatchObject({
       problems: [
         { line: 4, path: 'pullSecret', problem: `there is no file ${directory}/secret.json` },
         { line: 5, path: 'sshKey', problem: 'the environment variable KEY is not set' },
@@ -132,7 +138,7 @@ networkConfig:
       asked.push(text);
       return Promise.resolve("failed to execute 'nmstatectl gc', error: bad");
     };
-    await expect(readInstallationConfig(path, { judgeNetwork })).rejects.toMatchObject({
+    await expect(readInstallationConfig(path, { judgeNetwork, redaction })).rejects.toMatchObject({
       problems: [
         {
           line: 6,
@@ -146,15 +152,19 @@ networkConfig:
 
   it('names a file that is missing, too large or unreadable', async () => {
     const path = join(directory, 'absent.yaml');
-    await expect(readInstallationConfig(path)).rejects.toMatchObject({
+    await expect(readInstallationConfig(path, { redaction })).rejects.toMatchObject({
       code: 'config.missing',
       message: `configuration ${path} does not exist`,
     });
     await writeFile(path, Buffer.alloc((4 << 20) + 1, '#'));
-    await expect(readInstallationConfig(path)).rejects.toMatchObject({ code: 'config.too-large' });
+    await expect(readInstallationConfig(path, { redaction })).rejects.toMatchObject({
+      code: 'config.too-large',
+    });
     await mkdir(join(directory, 'folder'));
     await chmod(join(directory, 'folder'), 0o700);
-    await expect(readInstallationConfig(join(directory, 'folder'))).rejects.toMatchObject({
+    await expect(
+      readInstallationConfig(join(directory, 'folder'), { redaction }),
+    ).rejects.toMatchObject({
       code: 'config.unreadable',
     });
   });
@@ -192,7 +202,7 @@ describe('the template of an installation', () => {
   it('is valid unchanged, once the pull secret exists', () => {
     const directory = join(import.meta.dirname, 'absent');
     const { problems } = checkInstallationConfig(text, 'i.yaml', {
-      source: { directory, env: {} },
+      source: { directory, env: {}, redaction },
     });
     expect(problems.map(({ path, problem }) => `${path}: ${problem}`)).toEqual([
       expect.stringMatching(/^pullSecret: there is no file .*pull-secret\.json$/),

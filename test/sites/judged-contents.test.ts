@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { digestOf } from '../../src/base/digest.ts';
 import { decodeFileContent, type IgnitionConfig } from '../../src/ignition/index.ts';
 import { renderInstallationIgnition } from '../../src/openshift/installation/ignition.ts';
@@ -7,6 +8,8 @@ import { checkSite } from '../../src/sites/check.ts';
 import { planConfigTree } from '../../src/sites/compose/tree.ts';
 import { checkInstallationConfig } from '../../src/sites/installation.ts';
 import type { SiteIdentity } from '../../src/sites/identity/identity.ts';
+
+const redaction = createRedaction();
 
 const RECORDED = '../shared/data/judged/installer';
 /** The day of the recording, in seconds since 1970. */
@@ -117,7 +120,7 @@ function planTree(inputs: Inputs) {
     shownAs: path,
     bytes: Buffer.from(text),
   }));
-  const { site } = checkSite({ name: 'site', files }, { epoch: RECORDED_AT });
+  const { site } = checkSite({ name: 'site', files }, { epoch: RECORDED_AT, redaction });
   if (!site) return undefined;
   const tree = planConfigTree(site, IDENTITY);
   const manifest = tree.files.find(({ path }) => path === `/${MANIFEST}`)?.bytes ?? [];

@@ -1,9 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { SealiftError } from '../../src/base/errors.ts';
 import { checkSite } from '../../src/sites/check.ts';
 import { checkInstallationConfig } from '../../src/sites/installation.ts';
 import { checkInstallation } from '../../src/stages/installation-iso.ts';
+
+const redaction = createRedaction();
 
 const RECORDED = '../shared/data/judged/installer';
 /** The day of the recording, in seconds since 1970. */
@@ -58,7 +61,10 @@ function judgeSite(inputs: Inputs): Verdict {
     shownAs: path,
     bytes: Buffer.from(text),
   }));
-  const { problems, warnings } = checkSite({ name: 'site', files }, { epoch: RECORDED_AT });
+  const { problems, warnings } = checkSite(
+    { name: 'site', files },
+    { epoch: RECORDED_AT, redaction },
+  );
   return { isTaken: problems.length === 0, warnings: warnings.map(({ problem }) => problem) };
 }
 

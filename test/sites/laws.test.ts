@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { formatProblem } from '../../src/base/errors.ts';
 import { checkSite, type SiteCheck } from '../../src/sites/check.ts';
 import type { Plain } from '../../src/shape/shape.ts';
@@ -8,6 +9,8 @@ import { runs } from '../support/properties.ts';
 import { putAnything } from '../support/put-anything.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../support/installation-iso.ts';
 import { createSiteInput, TEST_EPOCH } from '../support/site-inputs.ts';
+
+const redaction = createRedaction();
 
 /** With a value at nearly every key. */
 const INSTALL = {
@@ -93,7 +96,7 @@ const check = (
       'install-config.yaml': show(install),
       'image-based-config.yaml': show(imageBased),
     }),
-    { epoch: TEST_EPOCH },
+    { epoch: TEST_EPOCH, redaction },
   );
 
 const asJson = (value: unknown): string => JSON.stringify(value, undefined, 1);
@@ -156,7 +159,7 @@ describe('a valid site', () => {
             'install-config.yaml': install ?? '',
             'image-based-config.yaml': imageBased ?? '',
           }),
-          { epoch: TEST_EPOCH },
+          { epoch: TEST_EPOCH, redaction },
         );
         expect(site === undefined).toBe(problems.length > 0);
         for (const each of problems) expect(formatProblem(each)).not.toContain('undefined');

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { runProgram } from '../../src/cli/program.ts';
+
+const redaction = createRedaction();
 
 /* A sheet of sites as people type it, with a mistake in many of its rows. */
 
@@ -162,7 +165,8 @@ async function validate(rows: readonly Row[]): Promise<ReadonlyMap<number, strin
   writeFileSync(join(directory, 'sites.csv'), lines.map((cells) => cells.join(',')).join('\n'));
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const { signal } = new AbortController();
-  const host = { stdout, stderr, env: {}, cwd: directory, isTTY: false, signal, now: () => 0 };
+  const fixed = { env: {}, redaction, isTTY: false, now: () => 0 };
+  const host = { ...fixed, stdout, stderr, cwd: directory, signal };
   const args = ['config-iso', 'validate', 'sites.csv', '--template', 'template', '-o', 'json'];
   const [printed] = await Promise.all([
     text(stdout),

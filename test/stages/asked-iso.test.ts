@@ -2,14 +2,16 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readLiveIsoRequest } from '../../src/cli/request.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
+import { readLiveIsoRequest } from '../../src/cli/ask-appliance.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import type { BuildTools } from '../../src/stages/tools.ts';
 import { describeAsked } from '../../src/stages/resolved/describe-asked.ts';
 import { fakeDigest } from '../support/sparse-medium.ts';
 
 const tools = {
-  ...{ program: fakeDigest('program'), sealKey: Buffer.alloc(32), registriesConf: [] },
+  ...{ program: fakeDigest('program'), registriesConf: [] },
+  resolved: { sealKey: Buffer.alloc(32) },
 } as unknown as BuildTools;
 
 describe('the digest of a request for an ISO', () => {
@@ -20,7 +22,11 @@ describe('the digest of a request for an ISO', () => {
   afterEach(() => rm(home, { recursive: true }));
   const requestOf = (inputs: readonly string[]) => ({
     ...{ output: join(home, 'x.iso'), workDir: join(home, 'work'), force: false, inputs },
-    lock: { path: join(home, 'lock'), isLocked: false },
+    configuration: join(home, 'appliance-config.yaml'),
+    signatures: { allowUnsigned: false },
+    access: { build: { insecureRegistries: [] } },
+    confidential: [],
+    held: { lock: { path: join(home, 'lock'), isLocked: false } },
   });
 
   it('is unknown if a folder has a link to another folder', async () => {
@@ -46,7 +52,8 @@ describe('the digest of a request for an ISO', () => {
         `pullSecret: '{"auths":{"quay.io":{"auth":"dTpw"}}}'`,
       ].join('\n'),
     );
-    const host = { cwd: home, env: { OCP_SIGNATURE_VERIFICATION_PK: 'keys.gpg' } };
+    const env = { OCP_SIGNATURE_VERIFICATION_PK: 'keys.gpg' };
+    const host = { cwd: home, env, redaction: createRedaction() };
     const request = await readLiveIsoRequest([path], {}, host as unknown as CliHost);
     expect(request.signatures.keys).toBe(join(home, 'keys.gpg'));
     expect(request.inputs).toContain(join(home, 'keys.gpg'));

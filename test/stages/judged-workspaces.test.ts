@@ -15,10 +15,13 @@ import { join, relative, resolve } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { decodeFileContent, parseIgnition } from '../../src/ignition/index.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { requireTool } from '../support/tools.ts';
+
+const redaction = createRedaction();
 
 /** Workspaces that a real oc-mirror wrote, run after run. */
 const RECORDED = '../shared/data/judged/oc-mirror';
@@ -53,7 +56,7 @@ describe.skipIf(!existsSync(RECORDED))('a workspace of the real oc-mirror', () =
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const printed = [stdout, stderr].map((stream) => text(stream));
     const exitCode = await runProgram(args, {
-      ...{ stdout, stderr, cwd, isTTY: false, env: { HOME: cwd }, now: Date.now },
+      ...{ stdout, stderr, cwd, redaction, isTTY: false, env: { HOME: cwd }, now: Date.now },
       signal: new AbortController().signal,
     });
     stdout.end();

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
-import { readLiveIsoRequest } from '../../src/cli/request.ts';
+import { readLiveIsoRequest } from '../../src/cli/ask-appliance.ts';
 import type { BuildEvent } from '../../src/engine/engine.ts';
 import { openBuildTools } from '../../src/stages/tools.ts';
-import { buildLiveIso } from '../../src/stages/live-iso.ts';
+import { buildIso } from '../../src/stages/build.ts';
+import { LIVE_ISO } from '../../src/stages/live-iso.ts';
 import type { LiveIsoReport } from '../../src/stages/report/live-iso.ts';
 import { digestProgram, digestSources, readProgramDigest } from '../../src/base/program.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
@@ -36,15 +37,17 @@ describe.skipIf(!hasTools)('another version of the program', () => {
     const request = await readLiveIsoRequest(['appliance-config.yaml'], options, host);
     const tools = await openBuildTools({
       config: request.config,
+      request,
       workDir: request.workDir,
       env: host.env,
+      redaction: host.redaction,
       cwd: host.cwd,
       signal: host.signal,
       emit: (event) => void events.push(event),
       program,
     });
     try {
-      return { report: await buildLiveIso(request, tools), events };
+      return { report: await buildIso(LIVE_ISO, request, tools), events };
     } finally {
       await tools.close();
     }
@@ -90,14 +93,14 @@ describe('the digest of the program', () => {
     const copy = await copyOf('templates', 'schema', 'package-lock.json');
     try {
       await mkdir(join(copy, 'dist'));
-      await writeFile(join(copy, 'dist/main.js'), 'run();\n');
+      await writeFile(join(copy, 'dist/main.cjs'), 'run();\n');
       const take = (): Promise<Digest> => digestProgram(copy, join(copy, 'dist'));
       const seen = [await take()];
       const [template = ''] = (await readdir(join(copy, 'templates'), { recursive: true })).filter(
         (name) => name.endsWith('.service'),
       );
       for (const name of [
-        ...['dist/main.js', join('templates', template), 'schema/appliance-config.schema.json'],
+        ...['dist/main.cjs', join('templates', template), 'schema/appliance-config.schema.json'],
       ]) {
         await appendFile(join(copy, name), '\n');
         seen.push(await take());
@@ -105,6 +108,8 @@ describe('the digest of the program', () => {
       expect(new Set(seen).size).toBe(4);
       await appendFile(join(copy, 'package-lock.json'), '\n');
       await writeFile(join(copy, 'dist/program-digest.json'), '{}');
+      await mkdir(join(copy, 'dist/compiled'));
+      await writeFile(join(copy, 'dist/compiled/code'), 'V8');
       expect(await take()).toBe(seen.at(-1));
     } finally {
       await rm(copy, { recursive: true });

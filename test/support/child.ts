@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { requireEvents } from './events.ts';
 
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/cli/start.cjs', import.meta.url));
 /** This machine's own registries.conf has no say in a test. */
 const NO_MIRRORS = {
   CONTAINERS_REGISTRIES_CONF: '',

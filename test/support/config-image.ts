@@ -69,6 +69,13 @@ const DIRECTORIES = ['manifests', 'extra-manifests', 'hostconfig', 'hostnames', 
   (name) => `/etc/assisted/${name}`,
 );
 
+/** Files and folders that a loader takes, in its order: the rendezvous host last. */
+export const CONFIG_IMAGE_FILES: readonly string[] = [
+  ...REQUIRED_FILES.slice(0, 5),
+  ...DIRECTORIES,
+  ...REQUIRED_FILES.slice(5),
+];
+
 export type Members = Readonly<Record<string, string>>;
 
 /** Members of the image of a cluster with three masters and two workers. */
@@ -136,7 +143,6 @@ export type ImageOptions = {
 /** The unconfigured Ignition config of an installer, as far as configuration images go. */
 export function unconfiguredIgnition(imageSet = formatImageSet(RELEASE_IMAGE)): IgnitionConfig {
   const live = ['/etc/issue', '/root/.docker/config.json', '/etc/assisted/manifests/infraenv.yaml'];
-  const list = [...REQUIRED_FILES.slice(0, 5), ...DIRECTORIES, ...REQUIRED_FILES.slice(5)];
   return {
     ignition: { version: '3.2.0' },
     storage: {
@@ -149,7 +155,7 @@ export function unconfiguredIgnition(imageSet = formatImageSet(RELEASE_IMAGE)): 
       units: [
         {
           name: 'load-config-iso@.service',
-          contents: `[Service]\nEnvironment=CONFIG_IMAGE_FILES=${list.join(',')}\nExecStart=/usr/local/bin/load-config-iso.sh %I\n`,
+          contents: `[Service]\nEnvironment=CONFIG_IMAGE_FILES=${CONFIG_IMAGE_FILES.join(',')}\nExecStart=/usr/local/bin/load-config-iso.sh %I\n`,
         },
       ],
     },

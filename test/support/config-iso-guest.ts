@@ -29,6 +29,8 @@ const TIMEOUT_MS = 600_000;
 const INIT = `#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin
+# The kernel's own last line would come between: stty waits until all that was written has left the port.
+stop() { stty -F /dev/ttyS0 -echo; poweroff -f; }
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
@@ -36,11 +38,11 @@ while read -r module; do insmod "/modules/$module" 2>/dev/null; done </modules/o
 tries=0
 until device=$(findfs LABEL=cluster-config 2>/dev/null); do
   tries=$((tries + 1))
-  [ "$tries" -lt 500 ] || { echo "SEEN nothing"; poweroff -f; }
+  [ "$tries" -lt 500 ] || { echo "SEEN nothing"; stop; }
   sleep 0.2
 done
 mkdir -p /mnt/config
-mount -t iso9660 -o ro "$device" /mnt/config || { echo "SEEN no mount"; poweroff -f; }
+mount -t iso9660 -o ro "$device" /mnt/config || { echo "SEEN no mount"; stop; }
 cd /mnt/config
 echo "SEEN device $device"
 find . -mindepth 1 -type d | while read -r path; do echo "SEEN tree $path/"; done
@@ -49,7 +51,7 @@ find . -mindepth 1 -type f | while read -r path; do
   echo "SEEN tree $path $(stat -c %a "$path") \${sum%% *}"
 done
 echo "SEEN done"
-poweroff -f
+stop
 `;
 
 /** Boots a kernel that has the image as a drive and nothing else, in emulation. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import type { KeySource } from '../../src/sites/identity/keys.ts';
@@ -10,6 +11,8 @@ import type { NetworkTool } from '../../src/nmstate/tool.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../../src/stages/config-isos.ts';
 import type { SiteListing } from '../../src/stages/report/sites.ts';
 import { writeTree, type Tree } from './site-archives.ts';
+
+const redaction = createRedaction();
 
 export type Outcome = {
   readonly exitCode: number;
@@ -35,6 +38,8 @@ export type BuildRequest = {
   readonly sites: string;
   readonly out: string;
   readonly template?: string;
+  /** Absolute. */
+  readonly medium?: string;
   readonly dropIn?: boolean;
   readonly rotate?: boolean;
   readonly force?: boolean;
@@ -82,6 +87,7 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
           rotate: false,
           jobs: 2,
           epoch: Number(EPOCH),
+          redaction,
           ...request,
           sites: at(request.sites),
           out: at(request.out),
@@ -104,6 +110,7 @@ async function run(cwd: string, args: string[], env: NodeJS.ProcessEnv): Promise
     stdout,
     stderr,
     cwd,
+    redaction,
     isTTY: false,
     now: Date.now,
     env: { SOURCE_DATE_EPOCH: EPOCH, ...env },

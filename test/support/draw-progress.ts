@@ -1,3 +1,4 @@
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { createProgress } from '../../src/cli/terminal/progress.ts';
 
 /**
@@ -13,6 +14,7 @@ const view = createProgress(
     stderr: process.stderr,
     env: {},
     cwd: '/',
+    redaction: createRedaction(),
     isTTY: true,
     signal: new AbortController().signal,
     now: () => performance.now(),

@@ -1,5 +1,6 @@
-import type { ServerResponse } from 'node:http';
 import type { Digest } from '../../src/base/digest.ts';
+import { planAnswer, readTerms } from '../../src/base/http/plan-answer.ts';
+import type { Exchange } from '../../src/base/http/serve-bytes.ts';
 import type { StoredManifest } from '../../src/registry/manifest.ts';
 import { createReleaseSigner, type ReleaseSigner } from '../../demo/release-signer.ts';
 import type { TestImage } from './images.ts';
@@ -30,7 +31,7 @@ export async function serveImages(): Promise<ImageRegistry> {
     if (status === 'never') return;
     if (status !== undefined) response.writeHead(status).end();
     else if (path === '/v2/') response.writeHead(200).end();
-    else answer(repositories, path, { response, range: request.headers.range });
+    else answer(repositories, { request, response });
   });
   return {
     ...server,
@@ -57,11 +58,10 @@ export async function serveImages(): Promise<ImageRegistry> {
 
 function answer(
   repositories: ReadonlyMap<string, Repository>,
-  path: string,
-  { response, range }: { readonly response: ServerResponse; readonly range: string | undefined },
+  { request, response }: Exchange,
 ): void {
   const [, name = '', kind, key = ''] =
-    /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(decodeURIComponent(path)) ?? [];
+    /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(decodeURIComponent(request.url ?? '')) ?? [];
   const repository = repositories.get(name);
   const stored = kind === 'manifests' ? repository?.manifests.get(key) : undefined;
   const bytes = stored?.bytes ?? repository?.blobs.get(key as Digest);
@@ -69,12 +69,13 @@ function answer(
     response.writeHead(404).end('{"errors":[{"code":"MANIFEST_UNKNOWN"}]}');
     return;
   }
-  const first = Number(/^bytes=(\d+)-\d*$/.exec(range ?? '')?.[1] ?? 0);
-  response.writeHead(first > 0 ? 206 : 200, {
-    'content-type': stored?.descriptor.mediaType ?? 'application/octet-stream',
-    'content-length': bytes.length - first,
-    ...(stored && { 'docker-content-digest': stored.descriptor.digest }),
-    ...(first > 0 && { 'content-range': `bytes ${first}-${bytes.length - 1}/${bytes.length}` }),
+  const served = { size: bytes.length, etag: `"${key}"` };
+  const terms = readTerms(served, {
+    ...(stored && {
+      contentType: stored.descriptor.mediaType,
+      headers: { 'docker-content-digest': stored.descriptor.digest },
+    }),
   });
-  response.end(bytes.subarray(first));
+  const { status, headers, body } = planAnswer(request, terms);
+  response.writeHead(status, headers).end(body && bytes.subarray(body.start, body.end + 1));
 }

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import type { StageContext } from '../../src/engine/stage.ts';
 import { createFileDigests, type FileDigests } from '../../src/base/disk/file-digests.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
@@ -30,7 +31,7 @@ export type ImageWorld = {
 export async function createImageWorld(): Promise<ImageWorld> {
   const registry = await serveImages();
   const directory = await mkdtemp(join(tmpdir(), 'images-'));
-  const http = createHttp({ env: {}, retries: createTestRetries() });
+  const http = createHttp({ redaction: createRedaction(), env: {}, retries: createTestRetries() });
   const signal = AbortSignal.timeout(60_000);
   const client = createRegistryClient({
     http,

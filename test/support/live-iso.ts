@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { archNames } from '../../src/openshift/release/bundle.ts';
@@ -49,6 +50,7 @@ export async function createLiveWorld({
     stdout: new PassThrough(),
     stderr: new PassThrough(),
     cwd: directory,
+    redaction: createRedaction(),
     isTTY: false,
     env,
     now: Date.now,

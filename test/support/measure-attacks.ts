@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { SealiftError } from '../../src/base/errors.ts';
 import { FILE_ATTACKS, Refused } from '../hostile/file-attacks.ts';
 import { TEXT_ATTACKS } from '../hostile/text-attacks.ts';
-import { forget, takePeak } from './peak-memory.ts';
+import { beginEffort, type Effort } from './yardstick.ts';
 
 /*
  * Runs attacks, one a line of standard input as `[title, size]`, in one process, and writes what each cost as
@@ -15,13 +15,10 @@ import { forget, takePeak } from './peak-memory.ts';
 const ATTACKS = { ...TEXT_ATTACKS, ...FILE_ATTACKS };
 
 /** What one attack cost. */
-export type Cost = {
+export type Cost = Effort & {
   readonly title: string;
   readonly size: number;
-  /** Seconds of processor time, of all threads. */
-  readonly seconds: number;
-  /** MiB that the process had in memory at most, and how much that was more than before. */
-  readonly memory: number;
+  /** MiB by which the most memory was more than before. */
   readonly more: number;
   /** 0 if the input was accepted. */
   readonly exitCode: number;
@@ -32,15 +29,11 @@ async function measure(title: string, size: number): Promise<Cost> {
   const folder = mkdtempSync(join(tmpdir(), 'sealift-attack-'));
   try {
     const run = await ATTACKS[title]?.prepare(size, folder);
-    await forget();
-    takePeak();
+    const end = await beginEffort();
     const before = process.memoryUsage.rss() / 2 ** 20;
-    const began = process.cpuUsage();
     const outcome = await outcomeOf(() => run?.());
-    const { user, system } = process.cpuUsage(began);
-    const memory = takePeak();
-    const seconds = (user + system) / 1e6;
-    return { title, size, seconds, memory, more: memory - before, ...outcome };
+    const cost = end();
+    return { title, size, ...cost, more: cost.memory - before, ...outcome };
   } finally {
     rmSync(folder, { recursive: true });
   }

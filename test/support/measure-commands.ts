@@ -1,8 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { createInterface } from 'node:readline';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import { forget, takePeak } from './peak-memory.ts';
+import { beginEffort, type Effort } from './yardstick.ts';
 
 /*
  * Runs command lines of the program, one a line of standard input as JSON, in one process, and writes
@@ -10,13 +11,9 @@ import { forget, takePeak } from './peak-memory.ts';
  */
 
 /** What one command cost. */
-export type Measured = {
+export type Measured = Effort & {
   readonly args: readonly string[];
   readonly exitCode: number;
-  /** Seconds of processor time. */
-  readonly seconds: number;
-  /** MiB, the most that the process had in memory. */
-  readonly memory: number;
   /** The start of standard output and of standard error. */
   readonly stdout: string;
   readonly stderr: string;
@@ -38,9 +35,7 @@ function collect() {
 }
 
 async function measure(args: readonly string[]): Promise<Measured> {
-  await forget();
-  takePeak();
-  const began = process.cpuUsage();
+  const end = await beginEffort();
   const [stdout, stderr] = [collect(), collect()];
   const stop = new AbortController();
   const running = runProgram(args, {
@@ -49,6 +44,7 @@ async function measure(args: readonly string[]): Promise<Measured> {
     env: {},
     cwd: process.cwd(),
     containersDir: '/nonexistent',
+    redaction: createRedaction(),
     isTTY: false,
     signal: stop.signal,
     now: Date.now,
@@ -68,12 +64,10 @@ async function measure(args: readonly string[]): Promise<Measured> {
     });
   }
   const exitCode = await running;
-  const { user, system } = process.cpuUsage(began);
   return {
     args,
     exitCode,
-    seconds: (user + system) / 1e6,
-    memory: takePeak(),
+    ...end(),
     stdout: stdout.text() + answer,
     stderr: stderr.text(),
     lines: stdout.lines(),

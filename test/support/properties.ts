@@ -2,10 +2,10 @@ import fc from 'fast-check';
 
 /**
  * Setup of each test file: properties draw the same values in every run, unless the environment gives a seed
- * (SEALIFT_PROPERTY_SEED, a number or `random`) or multiplies the runs (SEALIFT_PROPERTY_RUNS).
+ * (PROPERTY_SEED, a number or `random`) or multiplies the runs (PROPERTY_RUNS).
  */
-const seed = readNumber('SEALIFT_PROPERTY_SEED', 1);
-const times = readNumber('SEALIFT_PROPERTY_RUNS', 1);
+const seed = readNumber('PROPERTY_SEED', 1);
+const times = readNumber('PROPERTY_RUNS', 1);
 
 /** Runs of a property whose usual number is not the default. */
 export const runs = (usual: number): number => usual * times;

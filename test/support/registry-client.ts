@@ -1,3 +1,4 @@
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { RegistryError } from '../../src/base/errors.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
 import type { RetryEvent } from '../../src/base/retry.ts';
@@ -17,7 +18,7 @@ export function createTestClient(
   const events: RetryEvent[] = [];
   const retries = createTestRetries({ onEvent: (event) => events.push(event) });
   const client = createRegistryClient({
-    http: createHttp({ env: {}, retries }),
+    http: createHttp({ redaction: createRedaction(), env: {}, retries }),
     credentials: [],
     certsDirs: [],
     ...options,
@@ -27,7 +28,7 @@ export function createTestClient(
 
 /** The real door to HTTP, in a world whose DNS does not know one host. */
 export function createHttpWithout(hostname: string): Http {
-  const http = createHttp({ env: {}, retries: createTestRetries() });
+  const http = createHttp({ redaction: createRedaction(), env: {}, retries: createTestRetries() });
   return {
     ...http,
     request: (request) =>

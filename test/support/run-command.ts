@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { addLogOptions } from '../../src/cli/program.ts';
@@ -21,10 +22,8 @@ export function startCommand(
   { cwd, signal = new AbortController().signal }: { cwd: string; signal?: AbortSignal },
 ): CommandRun {
   const [stdout, stderr] = [collect(), collect()];
-  const log = createRunLog(
-    () => 0,
-    () => undefined,
-  );
+  const given = { now: () => 0, redaction: createRedaction() };
+  const log = createRunLog(given, () => undefined);
   const host: CliHost = {
     log,
     stdout: stdout.stream,
@@ -32,7 +31,7 @@ export function startCommand(
     cwd,
     isTTY: false,
     env: {},
-    now: () => 0,
+    ...given,
     signal,
   };
   const program = new Command('sealift').exitOverride();
@@ -43,7 +42,10 @@ export function startCommand(
       await program.parseAsync([...args], { from: 'user' });
       return 0;
     } catch (error) {
-      const { text, exitCode } = describeError(signal.aborted ? signal.reason : error);
+      const { text, exitCode } = describeError(
+        signal.aborted ? signal.reason : error,
+        host.redaction,
+      );
       stderr.stream.write(text);
       return exitCode;
     }

@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import { requireEvents } from './events.ts';
@@ -15,6 +16,7 @@ export async function runLine(
     stdout,
     stderr,
     env: {},
+    redaction: createRedaction(),
     isTTY: false,
     signal: new AbortController().signal,
     now: Date.now,

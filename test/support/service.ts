@@ -3,12 +3,15 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { Secret } from '../../src/base/secret.ts';
 import { withoutUndefined } from '../../src/base/lists.ts';
 import type { AnsweredRequest } from '../../src/service/app.ts';
 import type { ServerLimits } from '../../src/base/http/server.ts';
 import { createServiceServer } from '../../src/service/server.ts';
 import { openService, type ServiceSettings } from '../../src/service/service.ts';
+
+const redaction = createRedaction();
 
 export type Answer = {
   readonly status: number;
@@ -62,9 +65,10 @@ export async function startService({
     now: Date.now,
     stores: [],
     cacheLimit: 1 << 30,
+    digestRate: 1 << 30,
     warn: (message) => warnings.push(message),
     ending: ending.signal,
-    host: { env: {}, cwd: data, signal: ending.signal, emit: () => undefined },
+    host: { env: {}, redaction, cwd: data, signal: ending.signal, emit: () => undefined },
     onAnswer: (request) => answered.push(request),
     ...settings,
   });

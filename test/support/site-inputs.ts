@@ -1,5 +1,6 @@
+import { createRedaction } from '../../src/base/text/redact.ts';
 import { checkSite, type SiteCheck } from '../../src/sites/check.ts';
-import type { SiteFile, SiteInput } from '../../src/sites/site.ts';
+import type { ImageBasedSite, SiteFile, SiteInput } from '../../src/sites/site.ts';
 
 /** Sections of a file by their keys, in the order in which they are written. */
 type Sections = Readonly<Record<string, string>>;
@@ -57,18 +58,20 @@ export function createSiteInput(
 /** 2027-01-01. */
 export const TEST_EPOCH = 1_798_761_600;
 
-export const checkInstall = (changed: Sections): SiteCheck =>
+export const checkInstall = (changed: Sections): SiteCheck<ImageBasedSite> =>
   checkSite(createSiteInput({ 'install-config.yaml': writeInstallConfig(changed) }), {
     epoch: TEST_EPOCH,
+    redaction: createRedaction(),
   });
 
-export const checkImageBased = (changed: Sections): SiteCheck =>
+export const checkImageBased = (changed: Sections): SiteCheck<ImageBasedSite> =>
   checkSite(createSiteInput({ 'image-based-config.yaml': writeImageBasedConfig(changed) }), {
     epoch: TEST_EPOCH,
+    redaction: createRedaction(),
   });
 
 /** `line:column path: problem` of each. */
-export const tell = (problems: SiteCheck['problems']): readonly string[] =>
+export const tell = (problems: SiteCheck<ImageBasedSite>['problems']): readonly string[] =>
   problems.map(({ line, column, path, problem }) => `${line}:${column} ${path}: ${problem}`);
 
 /** The network configuration of an image-based-config.yaml, from its third line on. */

@@ -4,15 +4,9 @@ import { DecodeError } from './limits.ts';
 export type ByteReader = {
   /** Bytes taken and skipped so far. */
   readonly position: number;
-  /** True if there is another byte. */
   hasMore: () => Promise<boolean>;
-  /** @throws DecodeError when the stream ends before that. */
   take: (size: number) => Promise<Buffer>;
-  /**
-   * Skips so many bytes without holding them.
-   *
-   * @throws DecodeError if the stream ends before that.
-   */
+  /** Skips so many bytes without holding them. */
   skip: (size: number) => Promise<void>;
 };
 

@@ -11,10 +11,7 @@ import { formatSize } from '../text/words.ts';
 
 type Problem = 'malformed' | 'window-too-large' | 'too-large' | 'too-slow';
 
-/**
- * The reason why packed bytes are refused. The caller knows their origin: see
- * `explainDecodeError`.
- */
+/** The reason why packed bytes are refused. The caller knows their origin: see `explainDecodeError`. */
 export class DecodeError extends Error {
   readonly problem: Problem;
   readonly expected: string | undefined;
@@ -57,9 +54,8 @@ const RATIO_FLOOR = 256 * 1024 ** 2;
 const MAX_TOTAL = 64 * 1024 ** 3;
 
 /**
- * Passes unpacked bytes on, whether they are taken or skipped, as long as they are not too many
- * for `packed` bytes: the cost of a stream stays in proportion to its size, and is bounded in
- * total.
+ * Passes unpacked bytes on, whether they are taken or skipped, as long as they are not too many for `packed`
+ * bytes: the cost of a stream stays in proportion to its size, and is bounded in total.
  *
  * @throws DecodeError `too-large`, as the error of the stream
  */
@@ -82,9 +78,8 @@ const tooLarge = (packed: number, limit: number): DecodeError =>
   });
 
 /**
- * Checks the size of an entry; call it for each one. tar-stream gives a binary size that is
- * neither positive nor negative as null, in spite of its types, and then waits for the end of the
- * entry forever.
+ * Checks the size of an entry; call it for each one. tar-stream gives a binary size that is neither positive
+ * nor negative as null, in spite of its types, and then waits for the end of the entry forever.
  *
  * @throws the error that `explain` makes of the fault
  */
@@ -93,29 +88,16 @@ export function requireSize({ size }: Header, explain: (cause: Error) => unknown
   throw explain(new Error('an entry has a size that is not a number'));
 }
 
-/**
- * The remaining cost of one reading, by kind: bytes, entries, or anything else that grows with its
- * input.
- */
+/** The remaining cost of one reading, by kind: bytes, entries, or anything else that grows with its input. */
 export type DecodeBudget<Kind extends string> = {
-  /**
-   * @throws the error that `refuse` of {@link createBudget} makes, when more than the limit is
-   * taken
-   */
+  /** @throws the error that `refuse` of {@link createBudget} makes, when more than the limit is taken */
   readonly take: (kind: Kind, amount: number) => void;
-  /**
-   * The amount that may still be taken, for readers that can be given a limit; {@link take} must
-   * still be called afterwards.
-   */
+  /** The rest, for readers that can be given a limit; {@link take} must still be called afterwards. */
   readonly left: (kind: Kind) => number;
-  /** Begins a new reading. */
   readonly reset: () => void;
 };
 
-/**
- * Bounds the whole of a reading: bounding each part alone is not enough if the input chooses how
- * many parts there are.
- */
+/** Bounds a reading as a whole: a bound for each part is not enough if the input chooses their number. */
 export function createBudget<Kind extends string>(
   limits: Readonly<Record<Kind, number>>,
   refuse: (kind: Kind, limit: number) => Error,

@@ -13,10 +13,7 @@ export type ThreadFormat = 'zstd' | 'xz';
 
 export type ThreadOptions = {
   readonly signal: AbortSignal;
-  /**
-   * Milliseconds for the answer to one message; default 30 s, and an answer takes some
-   * milliseconds.
-   */
+  /** Milliseconds for the answer to one message; default 30 s, and an answer takes some milliseconds. */
   readonly limit?: number;
 };
 
@@ -41,7 +38,6 @@ const STEP_LIMIT = 30_000;
 /** Mebibytes, without the memory of WebAssembly, which is at most a window and a half. */
 const LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 64 };
 
-/** A worker, and the caller that waits for its answer. */
 type Thread = {
   readonly worker: Worker;
   settle?: { readonly resolve: (reply: Reply) => void; readonly reject: (error: unknown) => void };
@@ -51,9 +47,8 @@ type Thread = {
 const idle: Thread[] = [];
 
 /**
- * Unpacks a stream in a thread. No more is read than the thread asks for, and it makes no more
- * than is taken. A thread that does not answer in time is ended, as is one whose stream is not
- * read to its end.
+ * Unpacks a stream in a thread. No more is read than the thread asks for, and it makes no more than is taken.
+ * A thread that does not answer in time is ended, as is one whose stream is not read to its end.
  *
  * @throws DecodeError; errors of the source; the signal's reason
  */
@@ -66,7 +61,6 @@ export async function* decodeInThread(
   const input = source[Symbol.asyncIterator]();
   const thread = idle.pop() ?? startThread();
   thread.worker.ref();
-  /** True if it waits for a message. */
   let isWaiting = false;
   let isFree = false;
   try {
@@ -123,8 +117,7 @@ function startThread(): Thread {
 
 async function nextInput(input: AsyncIterator<Uint8Array>): Promise<Message> {
   const next = await input.next();
-  // A copy, because sent memory is gone, and a view would take along all the memory that it is a
-  // part of.
+  // A copy, because sent memory is gone, and a view would take along all the memory that it is a part of.
   return next.done === true ? {} : { input: new Uint8Array(next.value) };
 }
 

@@ -33,9 +33,8 @@ type ZstdOfNode = {
 };
 
 /**
- * Unpacks Zstandard frames (RFC 8878) one after the other, outside the main thread: with Node's
- * decoder if it has one, else with one in WebAssembly. Windows are measured before either sees a
- * frame.
+ * Unpacks Zstandard frames (RFC 8878) one after the other, outside the main thread: with Node's decoder if it
+ * has one, else with one in WebAssembly. Windows are measured before either sees a frame.
  *
  * @throws DecodeError; the signal's reason
  */

@@ -5,9 +5,8 @@ import { isErrno } from '../errors.ts';
 import { judge, readSelf, type Holder } from './holder.ts';
 
 /**
- * A name next to a path for a file that is not whole yet; no other process uses it. The name
- * identifies its owner, so that a file left by a killed process can be told from one that is being
- * written.
+ * A name next to a path for a file that is not whole yet; no other process uses it. The name identifies its
+ * owner, so that a file left by a killed process can be told from one that is being written.
  */
 export async function nameAside(path: string): Promise<string> {
   const { pid, start, space } = await readSelf();
@@ -17,10 +16,7 @@ export async function nameAside(path: string): Promise<string> {
 /** The names of commit 277b08f have no space: their process was looked for in every container. */
 const ASIDE = /^(.+)\.(\d+)-(\d+)-(?:([0-9a-f]{16})-)?[0-9a-f]{12}\.tmp$/;
 
-/**
- * Removes files that killed processes left next to one path. Only the process that alone may write
- * the path may call it.
- */
+/** Removes files that killed processes left next to a path that only this process may write. */
 export async function sweepAside(path: string): Promise<void> {
   await sweep(dirname(path), { name: basename(path), isAlone: true });
 }
@@ -70,8 +66,7 @@ async function isLeft(path: string, owner: Holder, isAlone: boolean): Promise<bo
 }
 
 /**
- * True if the owner of an incomplete file has ended, or is elsewhere and has not written to it for
- * an hour.
+ * True if the owner of an incomplete file has ended, or is elsewhere and has not written to it for an hour.
  */
 export async function isAbandoned(path: string, owner: Holder): Promise<boolean> {
   const judgement = await judge(owner);

@@ -10,24 +10,16 @@ export type BlockDevice = {
   readonly path: string;
   /** `sdb` */
   readonly name: string;
-  /**
-   * Serial number given by its maker; for a loop device, the file behind it. Empty if nothing is
-   * known.
-   */
+  /** Serial number given by its maker; for a loop device, the file behind it. Empty if nothing is known. */
   readonly serial: string;
-  /**
-   * A number that differs for each disk since the machine started; empty if the kernel does not
-   * count.
-   */
+  /** A number that differs for each disk since the machine started; empty if the kernel does not count. */
   readonly sequence: string;
   /** Bytes. */
   readonly size: number;
-  /** The disk that it is a partition of. */
   readonly partOf?: string;
   readonly isReadOnly: boolean;
 };
 
-/** A use of a device, or of its content. */
 export type DeviceUse = {
   /** Name of the device, `sdb1`. */
   readonly by: string;
@@ -36,17 +28,11 @@ export type DeviceUse = {
   readonly where: string;
 };
 
-/**
- * sysfs-block: the size of a device is in blocks of 512 bytes, regardless of the device's own
- * blocks.
- */
+/** sysfs-block: the size of a device is in blocks of 512 bytes, regardless of the device's own blocks. */
 const BLOCK = 512;
 const CLASS = '/sys/class/block';
 
-/**
- * The block device of a path, also through a link; undefined if it leads to something else, or
- * nothing.
- */
+/** The block device of a path, also through a link; undefined if it leads to something else, or nothing. */
 export function findDevice(path: string): BlockDevice | undefined {
   const stats = unlessUnreadable(() => statSync(path));
   return stats && describeDevice(stats, () => realpathSync(path));
@@ -151,8 +137,7 @@ const listPartitions = (name: string): readonly string[] =>
   );
 
 /**
- * proc_pid_mountinfo(5): the device by its number, or by its name if the number belongs to the
- * file system.
+ * proc_pid_mountinfo(5): the device by its number, or by its name if the number belongs to the file system.
  */
 function parseMounts(text: string): readonly { readonly by: string; readonly where: string }[] {
   return text.split('\n').flatMap((line) => {

@@ -19,14 +19,10 @@ export type OutputPlace = {
   readonly workDirs?: readonly string[];
 };
 
-/** The rule for replacing a file. */
 export type OutputRule = {
   /** Replaces any regular file. A path that `checkOutputPlace` refuses stays refused. */
   readonly force: boolean;
-  /**
-   * True if the existing regular file may be replaced, for instance because an earlier run made
-   * it.
-   */
+  /** True if the existing regular file may be replaced, for instance because an earlier run made it. */
   readonly isReplaceable: () => Promise<boolean>;
   /** Description of the files that `isReplaceable` accepts; absent if it accepts nothing. */
   readonly expected?: string;
@@ -227,10 +223,7 @@ const reserved = (path: string, where: string): UsageError =>
     hint: 'name a file elsewhere',
   });
 
-/**
- * Refuses an output that is an input. A file has as many names as it has hard links, and symbolic
- * links to each.
- */
+/** Refuses an input. A file has as many names as it has hard links, and symbolic links to each. */
 async function refuseInput(found: Stats, { path, inputs = [] }: OutputPlace): Promise<void> {
   for (const input of inputs) {
     const used = await statIfPresent(input);

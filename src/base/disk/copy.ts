@@ -16,8 +16,6 @@ export const copyToNew = async (from: string, to: string, signal: AbortSignal): 
  * Copies a path that was listed as a file in a folder that others write to. An entry that another
  * user put there under this name may lead to a file that only we may read: no link is followed,
  * and a file with other names is not taken.
- *
- * @throws DiskError `file.not-regular`, `file.other-names`; the system's errors
  */
 export const copyListedToNew = async (
   from: string,
@@ -58,10 +56,7 @@ export async function cloneFile(from: string, path: string): Promise<boolean> {
   }
 }
 
-/**
- * Errors of ioctl_ficlone(2) if the two files cannot share blocks, or for an argument that it does
- * not accept.
- */
+/** Errors of ioctl_ficlone(2) if the files cannot share blocks, or for an argument it does not accept. */
 const NO_CLONES = [
   'ENOTSUP',
   'EOPNOTSUPP',

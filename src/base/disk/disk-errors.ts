@@ -21,9 +21,7 @@ const CODES = {
 
 type Kind = keyof typeof CODES;
 
-/**
- * The code and hint for a kind of failure; if there is no entry, the cause is passed on as it is.
- */
+/** Code and hint by kind of failure. A failure of any other kind keeps its original error. */
 type Answers = Readonly<Partial<Record<Kind, { readonly code: string; readonly hint: string }>>>;
 
 /** Errors of the system for a path that the user can correct. */
@@ -40,13 +38,9 @@ const REASONS: Readonly<Record<string, string>> = {
   ENODEV: 'the kernel does not have such a device',
 };
 
-/** True if the system reports that a path named by a user cannot be read. */
 export const isUnreadable = (error: unknown): boolean => reasonOf(error) !== undefined;
 
-/**
- * Turns an error of the system for an ISO or a delta that a user named into a ConfigError or
- * DiskError; anything else is returned as it is.
- */
+/** The system's error for a named ISO or delta, as ConfigError or DiskError; any other error as it is. */
 export function explainReadError(cause: unknown, path: string): unknown {
   const reason = reasonOf(cause);
   return reason === undefined
@@ -65,10 +59,7 @@ const reasonOf = (error: unknown): string | undefined =>
 export const isBroken = (error: unknown): boolean =>
   isErrno(error, 'disk.broken') || kindOf(error) === 'broken';
 
-/**
- * The refusal of a folder, and of a pipe or a terminal: reading one may take forever, and neither
- * can be read twice.
- */
+/** Refuses a folder, and a pipe or a terminal: reading one may take forever, and is possible once. */
 export const notReadable = (path: string, stats: Stats): ConfigError =>
   stats.isDirectory()
     ? unreadable(path, 'it is a directory')
@@ -159,33 +150,23 @@ const OF_FILES: Answers = {
   tooLarge: { code: 'disk.file-too-large', hint: LARGER },
 };
 
-/** Answers for files in the work directory. */
 const OF_WORK: Answers = {
   ...OF_FILES,
   full: { code: 'disk.full', hint: `${AGAIN}: the cache is kept` },
   unwritable: { code: 'disk.not-writable', hint: 'choose another directory with --work-dir' },
 };
 
-/**
- * Turns an error of the disk for the output or a file next to it into a DiskError; anything else
- * is returned as it is.
- */
+/** An error of the disk for the output or a file next to it, as DiskError; any other error as it is. */
 export function explainOutputError(cause: unknown, path: string): unknown {
   const kind = isErrno(cause, 'ENOENT', 'EEXIST') ? 'unwritable' : kindOf(cause);
   return explain(cause, { kind, what: `"${path}"`, answers: OF_OUTPUTS, place: path });
 }
 
-/**
- * Turns an error of the disk for any other file that is written into a DiskError; anything else is
- * returned as it is.
- */
+/** An error of the disk for any other written file, as DiskError; any other error as it is. */
 export const explainWriteError = (cause: unknown, path: string): unknown =>
   explain(cause, { kind: kindOf(cause), what: `"${path}"`, answers: OF_FILES, place: path });
 
-/**
- * Turns an error of the disk for files in a directory of the work directory, with `needed` bytes,
- * into a DiskError; anything else is returned as it is.
- */
+/** An error of the disk for files in the work directory, with `needed` bytes, as DiskError. */
 export function explainDiskFailure(
   cause: unknown,
   { directory, needed }: { readonly directory: string; readonly needed: number },

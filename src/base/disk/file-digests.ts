@@ -20,10 +20,7 @@ export type FileInput = {
   readonly digest: Digest;
 };
 
-/**
- * Data of a file's inode. As long as all of it is the same, so are the bytes, as far as can be
- * known.
- */
+/** Data of a file's inode. As long as all of it is the same, so are the bytes, as far as can be known. */
 export type FileStamp = {
   readonly size: number;
   /** Milliseconds since 1970, with fractions. */
@@ -48,7 +45,6 @@ export async function readStamp(path: string): Promise<FileStamp | undefined> {
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.size === b.size && a.modified === b.modified && a.changed === b.changed && a.inode === b.inode;
 
-/** The stamp in a parsed value; undefined if it is not a stamp. */
 export function parseStamp(value: unknown): FileStamp | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { size, modified, changed, inode } = value as Partial<Record<keyof FileStamp, unknown>>;
@@ -66,11 +62,15 @@ export async function fileOf(file: FileInput | Promise<FileInput>): Promise<File
 type FileRecord = { readonly digest: Digest; readonly stamp: FileStamp };
 
 /**
- * Moves a finished file to its place and then writes its record to `<path>.json`: a file without a
- * record was not finished, regardless of its content. `digest` is the digest of the bytes on the
- * disk.
+ * Moves a finished file to its place and then writes its record to `<path>.json`: a file without a record was
+ * not finished, regardless of its content. `digest` is the digest of the bytes on the disk.
  */
 export async function cacheFile(aside: string, path: string, digest: Digest): Promise<FileInput> {
+  const made = await findCached(path); // by another build, which may be reading it
+  if (made?.digest === digest) {
+    await rm(aside, { force: true });
+    return made;
+  }
   await rename(aside, path);
   await syncDirectory(dirname(path));
   const stamp = await readStamp(path);
@@ -99,7 +99,6 @@ export async function findCached(path: string): Promise<FileInput | undefined> {
 export const isCached = async ({ path, digest }: FileInput): Promise<boolean> =>
   (await findCached(path))?.digest === digest;
 
-/** Makes the file count as missing. */
 const forgetCached = (path: string): Promise<void> => rm(`${path}.json`, { force: true });
 
 const writeRecord = (path: string, { digest, stamp }: FileRecord): Promise<void> =>
@@ -127,13 +126,10 @@ export type FileDigests = {
   /** The file with its digest; undefined if there is no regular file. */
   readonly identify: (path: string) => Promise<FileInput | undefined>;
   /**
-   * The file as it is remembered, without reading it: undefined if it is not known, or its inode
-   * has changed.
+   * The file as it is remembered, without reading it: undefined if it is not known, or its inode has changed.
    */
   readonly recall: (path: string) => Promise<FileInput | undefined>;
-  /**
-   * Remembers a file that was just written, synced and named: its digest is known from its bytes.
-   */
+  /** Remembers a file that was just written, synced and named: its digest is known from its bytes. */
   readonly remember: (path: string, digest: Digest) => Promise<void>;
   /** Also forgets a file of the cache: it is made again. */
   readonly forget: (path: string) => Promise<void>;
@@ -234,7 +230,7 @@ export async function readUnchanged<Result>(
   try {
     const result = await read();
     const after = await readStamp(base.path);
-    if (before && after && isSameStamp(before, after)) return result;
+    if (before && after && (await isEqual(base, before, after))) return result;
   } catch (error) {
     if (error instanceof IntegrityError) await digests.forget(base.path);
     throw error;
@@ -242,15 +238,25 @@ export async function readUnchanged<Result>(
   throw await baseChanged(base, digests);
 }
 
+/** True for the same file, or an equal one that another build of the work directory put in its place. */
+const isEqual = async (
+  { path, digest }: FileInput,
+  before: FileStamp,
+  after: FileStamp,
+): Promise<boolean> =>
+  isSameStamp(before, after) ||
+  (before.inode !== after.inode && (await digestFile(path)) === digest);
+
 /** The error for a file that has other bytes than its digest. */
 export async function baseChanged(
   { path, digest }: FileInput,
   digests: FileDigests,
+  found = 'other bytes',
 ): Promise<IntegrityError> {
   await digests.forget(path);
   return new IntegrityError('base-iso.changed', `base ISO "${path}" changed during the build`, {
     expected: digest,
-    found: 'other bytes',
+    found,
     hint: 'run the same command again when nothing writes to the file',
   });
 }

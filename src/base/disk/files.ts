@@ -7,17 +7,16 @@ import {
   realpathSync,
   type ReadStream,
 } from 'node:fs';
-import { mkdir, readFile, stat, statfs, type FileHandle } from 'node:fs/promises';
+import { mkdir, stat, statfs, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../digest.ts';
 import { isErrno, ConfigError } from '../errors.ts';
 import { isUnreadable, explainWriteError } from './disk-errors.ts';
-import { openDirectory, openToReadSync } from './open-file.ts';
+import { openDirectory, openForeign, openToReadSync } from './open-file.ts';
 import { publishNew } from './publish.ts';
 
 /*
- * Owns whole files: atomic writes, directories, bounded reads of files that a user named, digests,
- * and sizes.
+ * Owns whole files: atomic writes, directories, bounded reads of files that a user named, digests, and sizes.
  */
 
 /**
@@ -27,23 +26,33 @@ import { publishNew } from './publish.ts';
  * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`
  */
 export async function writeFileAtomic(path: string, data: FileData, mode = 0o600): Promise<void> {
+  await placeFile(path, data, mode);
   try {
-    await replaceFile(path, data, mode);
+    await syncDirectory(dirname(path));
   } catch (error) {
     throw explainWriteError(error, path);
   }
 }
 
-/** The content of a file, or its parts in a row. */
 type FileData = string | Uint8Array | readonly Uint8Array[];
 
-async function replaceFile(path: string, data: FileData, mode: number): Promise<void> {
-  await makeDirectory(dirname(path));
+/** Like {@link writeFileAtomic}, but a power cut may take the whole file again: for what can be fetched. */
+export async function placeFile(path: string, data: FileData, mode = 0o600): Promise<void> {
   const parts = typeof data === 'string' || data instanceof Uint8Array ? [data] : data;
-  await publishNew(path, { mode }, async (file) => {
-    for (const part of parts) await file.writeFile(part);
-  });
-  await syncDirectory(dirname(path));
+  const write = (): Promise<void> =>
+    publishNew(path, { mode }, async (file) => {
+      for (const part of parts) await file.writeFile(part);
+    });
+  try {
+    // Mostly the directory is there.
+    await write().catch(async (error: unknown) => {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      await makeDirectory(dirname(path));
+      await write();
+    });
+  } catch (error) {
+    throw explainWriteError(error, path);
+  }
 }
 
 /**
@@ -91,17 +100,29 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The file's bytes, or undefined if there is no file. Other errors are thrown. */
-export async function readFileIfPresent(path: string): Promise<Buffer | undefined> {
+/**
+ * Reads a whole file, also through a link. Never waits for a pipe's writer.
+ *
+ * @param most bytes of a file that is read; a larger one counts as absent
+ * @throws DiskError `file.not-regular`; the system's errors
+ */
+export async function readFileIfPresent(
+  path: string,
+  most = Infinity,
+): Promise<Buffer | undefined> {
   try {
-    return await readFile(path);
+    const file = await openForeign(path);
+    try {
+      return most < Infinity && (await file.stat()).size > most ? undefined : await file.readFile();
+    } finally {
+      await file.close();
+    }
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
     throw error;
   }
 }
 
-/** Limits for a file that a user named. */
 export type InputFileRules = {
   /** The domain of the codes of refusals, e.g. `config` for `config.unreadable`. */
   readonly domain: string;
@@ -142,8 +163,7 @@ export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputF
  * Reads a file or folder whose name was found, not given: the user must also correct a link to
  * nothing, or a folder in place of a file.
  *
- * @throws ConfigError `<domain>.unreadable` for a path that the system does not let us read;
- * errors of `read`
+ * @throws ConfigError `<domain>.unreadable` for a path that the system does not let us read; errors of `read`
  */
 export function readListed<T>(path: string, rules: InputFileRules, read: () => T): T {
   const { domain, hint = 'correct or remove it' } = rules;
@@ -185,10 +205,6 @@ const explainSize = (
     },
   );
 
-/**
- * The result of a synchronous read, or undefined if there is no such file. Other errors are
- * thrown.
- */
 export function unlessAbsent<Value>(read: () => Value): Value | undefined {
   try {
     return read();
@@ -208,16 +224,11 @@ export async function hasFile(path: string): Promise<boolean> {
   }
 }
 
-/**
- * SHA-256 of a whole file, read in 1 MiB pieces. Throws the signal's reason between two of them.
- */
+/** SHA-256 of a whole file, read in 1 MiB pieces. Throws the signal's reason between two of them. */
 export const digestFile = (path: string, signal?: AbortSignal): Promise<Digest> =>
   digestStream(createReadStream(path, { highWaterMark: PIECE }), signal);
 
-/**
- * SHA-256 of an open file, read in 1 MiB pieces; the file stays open. Throws the signal's reason
- * between two of them.
- */
+/** SHA-256 of an open file, which stays open; otherwise like {@link digestFile}. */
 export const digestOpenFile = (file: FileHandle, signal?: AbortSignal): Promise<Digest> =>
   digestStream(file.createReadStream({ start: 0, autoClose: false, highWaterMark: PIECE }), signal);
 

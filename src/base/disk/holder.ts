@@ -27,7 +27,6 @@ export type Holder = {
   readonly since?: number;
 };
 
-/** The facts about this process that tell it from all others. */
 export type Self = Required<Omit<Holder, 'since'>>;
 
 /** `elsewhere`: a process that cannot be seen from here. It lives as long as it renews its file. */
@@ -38,7 +37,6 @@ const OF_MACHINE = { pid: 'pid:[4026531836]', uts: 'uts:[4026531838]' } as const
 
 let self: Promise<Self> | undefined;
 
-/** Reads the identity of this process, once. */
 export const readSelf = (): Promise<Self> => (self ??= identify());
 
 async function identify(): Promise<Self> {
@@ -82,7 +80,6 @@ export const formatHolder = (
   { nonce, since }: { readonly nonce: string; readonly since: number },
 ): string => `${[pid, start, nonce, space, boot, machine, namespace, since, host].join(' ')}\n`;
 
-/** The process that a text names; undefined for any other text. */
 export function parseHolder(text: string): Holder | undefined {
   if (!/^\d{1,10} \d+[\w .-]*\n?$/.test(text)) return undefined;
   const [pid, start = '', third, fourth, boot, machine, namespace, since, host] = text
@@ -107,7 +104,6 @@ const over = new Set<string>();
 
 const keyOf = ({ pid, start, space = '' }: Holder): string => `${pid} ${start} ${space}`;
 
-/** Notes that a process elsewhere gave no sign of life: from now on it counts as dead here. */
 export const noteOver = (holder: Holder): void => {
   over.add(keyOf(holder));
 };
@@ -129,13 +125,11 @@ export async function judge(holder: Holder): Promise<Judgement> {
 export const isRunning = async (pid: number): Promise<boolean> =>
   (await readStartTime(pid)) !== undefined;
 
-/** True if a holder is this very process. */
 export async function isSelf(holder: Holder): Promise<boolean> {
   const own = await readSelf();
   return keyOf(holder) === keyOf(own);
 }
 
-/** Describes a holder for a person: process, host, container and since when, as far as it says. */
 export function describeHolder({ pid, host, namespace, since }: Holder): string {
   const place = host === undefined ? '' : ` on host ${host} (pid namespace ${namespace ?? '-'})`;
   const time = since === undefined || !(since < 8.64e15) ? '' : `, since ${formatTime(since)}`;

@@ -17,18 +17,16 @@ import {
 } from './succession.ts';
 
 /*
- * Owns exclusive rights on disk, for any number of processes, containers and machines on one
- * folder. A lease is a file that names its holder. A holder of this machine and container that has
- * ended is known at once. Any other one shows that it lives by renewing the times of its file:
- * these are compared with those of the same file only, and the time for which they stayed the same
- * is measured here. No two clocks need to agree.
+ * Owns exclusive rights on disk, for any number of processes, containers and machines on one folder. A lease
+ * is a file that names its holder. A holder of this machine and container that has ended is known at once.
+ * Any other one shows that it lives by renewing the times of its file: these are compared with those of the
+ * same file only, and the time for which they stayed the same is measured here. No two clocks need to agree.
  *
  * A holder that was stopped for longer than the limit may find its lease taken over. So a lease
  * saves work; `publishFile` proves what is published.
  */
 
 export type LeaseOptions = {
-  /** Ends the wait for another holder. */
   readonly signal: AbortSignal;
   /** Called once for each holder that is waited for. */
   readonly warn: (message: string) => void;
@@ -146,10 +144,7 @@ export async function awaitSilence(
   }
 }
 
-/**
- * Removes files that killed processes left next to the lease. Only the holder of the lease may call
- * it.
- */
+/** Removes files that killed processes left next to the lease. Only the holder of the lease may call it. */
 async function removeLitter(path: string): Promise<void> {
   await sweepAside(path);
   for (const name of await readdir(dirname(path))) {

@@ -13,8 +13,7 @@ const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_APPEND } = constants;
 const { O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY, COPYFILE_EXCL, COPYFILE_FICLONE_FORCE } = constants;
 
 /**
- * Opens a file or a block device that a user named, also through a link. Never waits for a pipe's
- * writer.
+ * Opens a file or a block device that a user named, also through a link. Never waits for a pipe's writer.
  *
  * @throws ConfigError `iso.unreadable` for anything else; the system's errors
  */
@@ -27,16 +26,10 @@ export async function openToRead(path: string): Promise<FileHandle> {
   });
 }
 
-/**
- * Opens a file to read synchronously, for a thread that no other code waits for: opening a pipe
- * does not wait for its writer.
- */
+/** Opens a file to read, for a thread that no other code waits for; does not wait for a pipe's writer. */
 export const openToReadSync = (path: string): number => openSync(path, O_RDONLY | O_NONBLOCK);
 
-/**
- * Opens a path that was listed as a file, to read: not a link that took its place. The caller
- * checks its kind.
- */
+/** Opens a path that was listed as a file: not a link that took its place. The caller checks its kind. */
 export const openListed = (path: string): Promise<FileHandle> =>
   open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 
@@ -52,14 +45,10 @@ export const openStream = (path: string): Promise<FileHandle> => open(path, O_WR
 export const createFile = (path: string, mode = 0o600, more = 0): Promise<FileHandle> =>
   open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | more, mode);
 
-/**
- * Makes a file synchronously, to read and write. Fails with EEXIST if the name is taken, even by a
- * link.
- */
+/** The synchronous {@link createFile}. */
 export const createFileSync = (path: string, mode = 0o600): number =>
   openSync(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 
-/** Writes the content of a file that was just made. */
 export const fillFileSync = (file: number, data: string | Uint8Array): void => {
   writeFileSync(file, data);
 };
@@ -92,9 +81,8 @@ export type OwnFileOptions = {
  * Opens a file whose name others can guess, to read and write: a file that an earlier run left, or
  * a new one. Nothing is cut off, and nothing is written to a file that another user put there.
  *
- * @throws DiskError `file.not-regular` for links, pipes, devices and directories, `file.foreign`
- * for a file of another user, `file.other-names` for one with other hard links; the system's
- * errors
+ * @throws DiskError `file.not-regular` for links, pipes, devices and directories, `file.foreign` for a file
+ * of another user, `file.other-names` for one with other hard links; the system's errors
  */
 export async function openOwnFile(
   path: string,
@@ -139,10 +127,7 @@ export async function openInPlace(path: string): Promise<FileHandle> {
 export const openForeign = (path: string): Promise<FileHandle> =>
   openRegular(path, O_RDONLY | O_NONBLOCK);
 
-/**
- * Opens a regular file that others may change, but not through a link, and not a file with other
- * names. @throws DiskError `file.not-regular`, `file.other-names`; the system's errors
- */
+/** Opens a regular file that others may change, but not through a link, and not a file with other names. */
 export async function openForeignSole(path: string): Promise<FileHandle> {
   const file = await openRegular(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   return checking(file, ({ nlink }) =>
@@ -154,22 +139,16 @@ export async function openForeignSole(path: string): Promise<FileHandle> {
 export const cloneToNew = (from: string, to: string): Promise<void> =>
   copyFile(from, to, COPYFILE_FICLONE_FORCE | COPYFILE_EXCL);
 
-/**
- * A path at which an open file can be executed, and read by child processes, as long as it is
- * open.
- */
+/** A path at which an open file can be executed, and read by child processes, as long as it is open. */
 export const pathOfOpen = (file: FileHandle): string => `/proc/${process.pid}/fd/${file.fd}`;
 
-/**
- * Opens the same open file again, with other flags, regardless of the current target of its name.
- * Linux alone has this.
- */
+/** Opens an open file again (Linux alone has this), regardless of the current target of its name. */
 export const reopen = (file: FileHandle, flags: number): Promise<FileHandle> =>
   open(`/proc/self/fd/${file.fd}`, flags);
 
 /**
- * The bytes of a file whose name others can guess, or undefined if there is no file. Never waits
- * for a pipe.
+ * Reads a file at a path that other users can guess. Returns undefined if it does not exist, and refuses a
+ * pipe instead of waiting for it.
  *
  * @param most of its bytes; default: all
  * @throws DiskError `file.not-regular`; the system's errors
@@ -178,11 +157,10 @@ export const readRegularFile = (path: string, most?: number): Promise<Buffer | u
   readChecked(path, () => Promise.resolve(), most);
 
 /**
- * The bytes of a file whose content is trusted, or undefined if there is no file. Never waits for
- * a pipe.
+ * Reads a file whose content is trusted, so it must belong to this user. Returns undefined if it does not exist,
+ * and refuses a pipe instead of waiting for it.
  *
- * @throws DiskError `file.not-regular`, `file.foreign` for a file of another user; the system's
- * errors
+ * @throws DiskError `file.not-regular`, `file.foreign` for a file of another user; the system's errors
  */
 export const readOwnFile = (path: string): Promise<Buffer | undefined> =>
   readChecked(path, (stats) => requireOwn(path, stats));

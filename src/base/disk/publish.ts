@@ -21,11 +21,7 @@ export async function publishFile(file: FileHandle, from: string, to: string): P
   await rename(from, to);
 }
 
-/**
- * Gives an open file its final name synchronously, in place of any file that has it.
- *
- * @throws DiskError `output.lost`; the system's errors
- */
+/** The synchronous {@link publishFile}. */
 export function publishFileSync(file: number, from: string, to: string): void {
   refuseOther(fstatSync(file, { bigint: true }), lstatSync(from, GENTLY), from);
   renameSync(from, to);

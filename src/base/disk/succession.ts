@@ -40,7 +40,6 @@ const PATIENCE_MS = 1000;
 /** Most milliseconds between two looks at a lease. */
 const LOOK_MS = 200;
 
-/** Milliseconds between two looks at a lease. */
 export const pauseOf = (limit: number): number => Math.min(LOOK_MS, limit / SIGNS);
 
 /** The signs of life that were seen so far. */
@@ -91,11 +90,7 @@ type PassedOn = { readonly kind: 'passed-on' };
 
 const PASSED_ON: PassedOn = { kind: 'passed-on' };
 
-/**
- * Takes a lease if no other process holds it. @param watch the same for all calls for one path
- *
- * @throws the system's errors; DiskError `file.not-regular`
- */
+/** Takes a lease if no other process holds it. @param watch the same for all calls for one path */
 export async function tryLease(path: string, watch: Watch): Promise<Lease | Taken | PassedOn> {
   const found = await readSigned(path);
   const holder = found && (await weigh(path, found, watch));
@@ -234,9 +229,8 @@ export async function touch(path: string): Promise<boolean> {
 }
 
 /**
- * Links a file unless the name exists. A link appears with its content: no process reads an empty
- * lease. FAT and some network file systems have no links; there the content follows, and readers
- * wait for its end.
+ * Links a file unless the name exists. A link appears with its content: no process reads an empty lease. FAT
+ * and some network file systems have no links; there the content follows, and readers wait for its end.
  */
 async function linkUnlessPresent(from: string, to: string): Promise<boolean> {
   try {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, type Stats } from 'node:fs';
 import { lstat, mkdir, readdir, realpath, rename, stat, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { isDigestHex } from '../digest.ts';
 import { isErrno, DiskError } from '../errors.ts';
 import { probeDirectory } from './claim-output.ts';
 import { isObstacle } from './disk-errors.ts';
@@ -44,9 +45,8 @@ const OURS =
   /^(?:stages|cache|tags|finished|uploads|devices|seal\.key|(?:installer|untrusted)-.+|.+\.tmp)$/;
 
 /**
- * Opens the work directory, or makes it, for us alone. It may be a link that we or root made.
- * Results that others could have written are put aside; blobs stay, because their digests are
- * checked when they are read.
+ * Opens the work directory, or makes it, for us alone. It may be a link that we or root made. Results that
+ * others could have written are put aside; blobs stay, because their digests are checked when they are read.
  *
  * @param warn called for a directory that was too open, and once for parents that others can write
  * @throws DiskError `work-dir.foreign`, `work-dir.shared`, `work-dir.link`, `work-dir.unwritable`
@@ -165,10 +165,7 @@ const describeOpen = (path: string, aside: string | undefined): string =>
 
 type ClaimedPlace = Pick<Claim, 'path' | 'root'>;
 
-/**
- * Makes a directory private. No other user's directory becomes private by accident: it holds only
- * files that builds make.
- */
+/** Makes a directory private if it holds only files of builds: no other becomes private by accident. */
 async function makePrivate(directory: FileHandle, place: ClaimedPlace): Promise<void> {
   const { path, root } = place;
   const other = (await readdir(root)).find((name) => !OURS.test(name));
@@ -200,10 +197,7 @@ async function lstatIfPresent(path: string): Promise<Stats | undefined> {
   }
 }
 
-/**
- * Puts the results aside. A process that holds a directory open can still write to it: none of the
- * directories is used again.
- */
+/** Puts the results aside for good: a process that holds a directory open can still write to it. */
 async function putAside(root: string): Promise<string> {
   const aside = join(root, `untrusted-${randomBytes(8).toString('hex')}`);
   await mkdir(aside, MODE);
@@ -213,10 +207,7 @@ async function putAside(root: string): Promise<string> {
   return aside;
 }
 
-/**
- * Makes the directories of results. Their modes show the next build that no other user could write
- * to them, regardless of the umask.
- */
+/** Makes the directories of results; their modes show the next build that only we could write to them. */
 async function makePlaces(root: string): Promise<void> {
   for (const place of PLACES) {
     const path = join(root, place);
@@ -235,7 +226,7 @@ async function takeBlobs(aside: string, root: string): Promise<void> {
     const from = pathOfLast(opened, aside);
     for (const name of await readdir(from)) {
       const path = join(from, name);
-      const isTaken = /^[0-9a-f]{64}$/.test(name) && isOwnAlone(await lstatIfPresent(path));
+      const isTaken = isDigestHex(name) && isOwnAlone(await lstatIfPresent(path));
       if (isTaken) await rename(path, join(root, 'cache/blobs/sha256', name));
     }
   } catch (error) {

@@ -7,11 +7,10 @@ import type { Attempt, Source, SourceAnswer, Wrong } from './sources.ts';
 const ROUNDS = 2;
 
 /**
- * Brings one object in, verified. All sources that gave some of the wrong bytes are suspects: they
- * are asked again after all others, each alone from byte 0, as long as their budget lasts and their
- * bytes are wrong in another way each time: the same wrong bytes twice are those that the source has.
- * If an attempt was built on bytes that an earlier run left, those are dropped, and the sources are
- * not blamed.
+ * Brings one object in, verified. All sources that gave some of the wrong bytes are suspects: they are asked
+ * again after all others, each alone from byte 0, as long as their budget lasts and their bytes are wrong in
+ * another way each time: the same wrong bytes twice are those that the source has. If an attempt was built on
+ * bytes that an earlier run left, those are dropped, and the sources are not blamed.
  *
  * @param bring returns undefined if the bytes are right; throws if no source is left
  * @throws errors of `bring`; the signal's reason
@@ -48,7 +47,6 @@ type Suspect = {
   readonly found: Set<string | undefined>;
   /** Begins with the first wrong bytes; bytes that are wrong again give no more time. */
   readonly budget: Budget | undefined;
-  /** True if it is not asked again. */
   isSpent: boolean;
 };
 

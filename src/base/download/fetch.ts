@@ -14,7 +14,7 @@ import { explainNetworkFailure, isPassingStatus, TransientError } from '../http/
 import type { TlsOptions } from '../http/tls.ts';
 import { parseRetryAfter } from '../retry.ts';
 import { redactUrl } from '../text/redact.ts';
-import { createResumableFile, fillFile, type FillOptions, joinAnswers } from './fill-file.ts';
+import { createResumableFile, fillFile, type FillOptions } from './fill-file.ts';
 import {
   isOutOfRange,
   judgeOutOfRange,
@@ -25,6 +25,7 @@ import {
   totalOf,
   type OutOfRange,
 } from './range-forms.ts';
+import { joinAnswers } from './source-answers.ts';
 import type { OpenBytes, OpenOptions, Source } from './sources.ts';
 
 export type GetOptions = {
@@ -46,7 +47,7 @@ const MAX_REDIRECTS = 10;
 export async function fetchPublic(http: Http, options: GetOptions): Promise<HttpResponse> {
   let url = options.url;
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    const headers = { ...options.headers, ...authorize(options.url, url) };
+    const headers = { ...options.headers, ...authorize(http, options.url, url) };
     const response = await http.request({ ...options, url, headers });
     const { location } = response.headers;
     if (![301, 302, 303, 307, 308].includes(response.status) || typeof location !== 'string') {
@@ -61,8 +62,8 @@ export async function fetchPublic(http: Http, options: GetOptions): Promise<Http
   );
 }
 
-function authorize(named: URL, url: URL): { readonly authorization?: string } {
-  const userInfo = url.origin === named.origin ? readUserInfo(named) : undefined;
+function authorize({ redaction }: Http, named: URL, url: URL): { readonly authorization?: string } {
+  const userInfo = url.origin === named.origin ? readUserInfo(named, redaction) : undefined;
   return userInfo ? { authorization: formatBasic(userInfo) } : {};
 }
 
@@ -105,7 +106,6 @@ function nextUrl(from: URL, location: string): URL {
   );
 }
 
-/** The refusal of a request: for the whole file, or for the bytes from `offset`. */
 const refused = (url: URL, status: number, offset = 0): RegistryError =>
   new RegistryError('download.refused', `${redactUrl(url)} answers ${status}`, {
     expected: offset > 0 ? `206 from byte ${offset}, or 200` : '200',
@@ -270,8 +270,7 @@ const get = (
 /**
  * A public document of at most `limit` bytes, as text.
  *
- * @throws IntegrityError `download.too-large`; RegistryError `download.refused`, and errors of
- * `fetchPublic`
+ * @throws IntegrityError `download.too-large`; RegistryError `download.refused`, and errors of `fetchPublic`
  */
 export function fetchText(
   http: Http,

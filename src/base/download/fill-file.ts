@@ -1,14 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import type { Digest } from '../digest.ts';
-import {
-  IntegrityError,
-  ConfigError,
-  DiskError,
-  RegistryError,
-  type SealiftError,
-} from '../errors.ts';
-import { withoutUndefined } from '../lists.ts';
+import type { IntegrityError } from '../errors.ts';
 import { bringVerified } from './bring-verified.ts';
 import {
   type Attempt,
@@ -16,13 +9,9 @@ import {
   type ReadOptions,
   type Wanted,
   type Source,
-  type SourceAnswer,
 } from './sources.ts';
 
-/*
- * Owns filling a file with verified bytes, and the one error that is made of the answers of
- * several sources.
- */
+/* Owns filling a file with verified bytes. */
 
 /** A file that grows front to back, its bytes hashed as they come. */
 export type ResumableFile = {
@@ -41,7 +30,6 @@ export type ResumableFile = {
   readonly flush: () => Promise<void>;
   /** Removes the bytes in the file after the bytes so far. */
   readonly cutOff: () => Promise<void>;
-  /** Digest of the bytes so far. */
   readonly digest: () => Digest;
 };
 
@@ -49,9 +37,8 @@ export type ResumableFile = {
 const BLOCK = 1 << 20;
 
 /**
- * Writes the bytes that come while nothing is being written, and collects the bytes that come
- * during a write: over a slow line all bytes are soon in the file, and over a fast one they are
- * written in large blocks.
+ * Writes the bytes that come while nothing is being written, and collects the bytes that come during a write:
+ * over a slow line all bytes are soon in the file, and over a fast one they are written in large blocks.
  *
  * @param file open to read and write, not to append; the caller closes it, and syncs it first
  */
@@ -217,83 +204,4 @@ async function readInto<S extends Source>(
     await file.flush();
   }
   return { used, start };
-}
-
-const NOT_FOUND = new Set(['registry.manifest-unknown', 'blob.unknown']);
-
-const OUT_OF_REACH = new Set([
-  'registry.unreachable',
-  'registry.unknown-host',
-  'registry.not-asked',
-  'proxy.unreachable',
-  'proxy.unavailable',
-  'proxy.unknown-host',
-  'proxy.forbidden',
-]);
-
-/**
- * Codes of refusals because of a credential that was shown by either side: a password, a token, a
- * certificate.
- */
-const CREDENTIALS = new Set([
-  'registry.unauthorized',
-  'registry.forbidden',
-  'registry.realm',
-  'registry.token',
-  'registry.certificate',
-  'proxy.unauthorized',
-  'proxy.certificate',
-]);
-
-export const isNotFound = ({ error }: SourceAnswer): boolean => NOT_FOUND.has(error.code);
-
-export const isOutOfReach = ({ error }: SourceAnswer): boolean => OUT_OF_REACH.has(error.code);
-
-/**
- * The rank of an answer by what it reveals about the cause; 0 reveals most. "Not found" is certain
- * only if no other source gave its own reason (5xx, 429), and a source that was not reached reveals
- * nothing about an image.
- */
-function rankOf({ error }: SourceAnswer): number {
-  if (error instanceof IntegrityError) return 0;
-  if (error instanceof ConfigError || CREDENTIALS.has(error.code)) return 1;
-  if (OUT_OF_REACH.has(error.code)) return 4;
-  return NOT_FOUND.has(error.code) ? 3 : 2;
-}
-
-/**
- * The answer that decides code and exit code; of equal ones the first: a mirror's before its
- * origin's.
- */
-export const findWorst = (answers: readonly SourceAnswer[]): SourceAnswer =>
-  answers.reduce((worst, answer) => (rankOf(answer) < rankOf(worst) ? answer : worst));
-
-/**
- * One error for all sources of an image or a blob, at least one. A single answer is used as it is;
- * several appear in the text in the order of asking, with code, hint and both values of the worst.
- */
-export function joinAnswers(answers: readonly SourceAnswer[]): SealiftError {
-  const { error } = findWorst(answers);
-  if (answers.length === 1) return error;
-  return restate(
-    error,
-    answers.map(({ source, error: { message } }) => `${source}: ${message}`).join('; '),
-  );
-}
-
-/**
- * The same failure in a wider sentence, with its code, exit code, hint and both values; the
- * failure is the cause.
- */
-export function restate(
-  cause: SealiftError,
-  message: string,
-  hint: string | undefined = cause.hint,
-): SealiftError {
-  const { code, expected, found } = cause;
-  const Domain = [IntegrityError, ConfigError, DiskError].find((one) => cause instanceof one);
-  return new (Domain ?? RegistryError)(code, message, {
-    ...withoutUndefined({ expected, found, hint }),
-    cause,
-  });
 }

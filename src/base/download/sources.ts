@@ -4,10 +4,7 @@ import { limitTime } from '../http/body.ts';
 import { explainNetworkFailure, TransientError } from '../http/network-failure.ts';
 import type { Budget } from '../retry.ts';
 
-/*
- * Owns the order and the retries of several sources of one object; the bytes are verified by the
- * caller.
- */
+/* Owns the order and the retries of several sources of one object; the bytes are verified by the caller. */
 
 /** A source of bytes. Two repositories of one host have one name: identity tells them apart. */
 export type Source = {
@@ -41,13 +38,10 @@ export type OpenBytes = {
   /** The first byte this body holds: the requested one, or 0 if the peer ignored Range. */
   readonly offset: number;
   readonly body: Readable;
-  /**
-   * Bytes of the whole object, if its size is not known from elsewhere and the source reports it.
-   */
+  /** Bytes of the whole object, if its size is not known from elsewhere and the source reports it. */
   readonly total?: number | undefined;
 };
 
-/** The means that an attempt may use. */
 export type Attempt = {
   /** True if it may build on the bytes that an earlier run left. */
   readonly usePrefix: boolean;
@@ -81,7 +75,6 @@ export type Chunk<S extends Source> = {
   readonly total: number | undefined;
 };
 
-/** An object as its sources know it, and the explanation if they do not give it. */
 export type Wanted<S extends Source> = {
   /** Bytes; absent if only the sources know. */
   readonly size?: number;
@@ -91,18 +84,15 @@ export type Wanted<S extends Source> = {
   readonly open: (source: S, options: OpenOptions) => Promise<OpenBytes>;
   readonly explainLong: (source: S) => IntegrityError;
   readonly explainShort: (source: S, sent: number) => SealiftError;
-  /** One error for the answers of all sources. */
   readonly explainAll: (answers: readonly SourceAnswer[]) => SealiftError;
 };
 
 export type ReadOptions = {
-  /** Byte to start at. */
   readonly offset: number;
   readonly signal: AbortSignal;
   /**
-   * Time for a small document: milliseconds after which a body is cut. Its bytes do not give a
-   * source more time for further attempts, so that a byte now and then does not keep the reader
-   * forever.
+   * Time for a small document: milliseconds after which a body is cut. Its bytes do not give a source more
+   * time for further attempts, so that a byte now and then does not keep the reader forever.
    */
   readonly bodyTime?: number;
 } & Partial<Pick<Attempt, 'answers' | 'isSuspect'>>;
@@ -114,8 +104,6 @@ export type ReadOptions = {
  * there starts at byte 0 again, and so does the next source after one that had too many bytes: a
  * chunk whose offset is not the end of the one before tells the reader to start its hash again.
  * The bytes are not verified, but never more than the limit.
- *
- * @throws if no source is left: `explainAll` of the answers of all sources; the signal's reason
  */
 export async function* readSources<S extends Source>(
   sources: readonly S[],
@@ -201,10 +189,7 @@ function createOpener<S extends Source>(
       furthest = size;
       if (options.bodyTime === undefined) budget?.progress();
     },
-    /**
-     * Waits for another connection, or moves on to the next source: true if it cannot build on this
-     * one.
-     */
+    /** Waits for another connection, or moves on to the next source: true if it cannot build on this one. */
     async giveWay(end: BodyEnd): Promise<boolean> {
       signal.throwIfAborted();
       const source = sources[index];

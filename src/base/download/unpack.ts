@@ -24,7 +24,6 @@ export type Unpacking = {
   /** Bytes; more are not unpacked. */
   readonly limit: number;
   readonly signal: AbortSignal;
-  /** Bytes unpacked so far. */
   readonly onProgress?: (bytes: number) => void;
 };
 
@@ -39,8 +38,7 @@ export function packingOf(name: string): Packing | undefined {
 /**
  * Unpacks a file as a stream, regardless of its size, and digests the result.
  *
- * @throws IntegrityError `unpack.malformed`, `unpack.too-large`, after which nothing is left;
- * DiskError
+ * @throws IntegrityError `unpack.malformed`, `unpack.too-large`, after which nothing is left; DiskError
  */
 export async function unpackFile(
   unpacking: Unpacking,
@@ -79,10 +77,7 @@ async function writeUnpacked({ path, limit, onProgress, ...source }: Unpacking) 
 
 type Source = Omit<Unpacking, 'path' | 'limit' | 'onProgress'>;
 
-/**
- * Reads the unpacked bytes. Only errors of unpacking are the file's fault: reading and writing
- * have their own.
- */
+/** Reads the unpacked bytes. Only errors of unpacking are the file's fault. */
 async function* readUnpacked(wanted: Source): AsyncGenerator<Uint8Array> {
   const { packing, signal } = wanted;
   const source = createReadStream(wanted.packed, { highWaterMark: PIECE });

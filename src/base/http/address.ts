@@ -2,13 +2,10 @@ import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { RegistryError } from '../errors.ts';
-import { rememberCredential, rememberSecret } from '../text/redact.ts';
+import type { Redaction } from '../text/redact.ts';
 import { decodeUserInfo, formatBasic, type UserInfo } from './basic.ts';
 
-/**
- * The reach of an IP address. A host on a narrower network must not be asked on behalf of a wider
- * one.
- */
+/** The reach of an IP address. A host on a narrower network must not be asked on behalf of a wider one. */
 export type AddressKind = 'public' | 'private' | 'link-local' | 'loopback';
 
 const createList = (...ranges: readonly (readonly [string, number])[]): BlockList => {
@@ -35,10 +32,7 @@ const PRIVATE = createList(
   ] as const),
 );
 
-/**
- * The kind of an IP address; an IPv4 address inside an IPv6 one (RFC 4291 2.5.5.2, RFC 6052)
- * counts.
- */
+/** The kind of an IP address; an IPv4 address inside an IPv6 one (RFC 4291 2.5.5.2, RFC 6052) counts. */
 export function kindOfAddress(address: string): AddressKind {
   const inner = embeddedIPv4(address);
   const family = isIP(inner) === 6 ? 'ipv6' : 'ipv4';
@@ -75,24 +69,27 @@ export const mayName = (by: AddressKind, named: AddressKind): boolean =>
 
 const BY_WIDTH: readonly AddressKind[] = ['public', 'private', 'link-local', 'loopback'];
 
-/**
- * The kind, among those of a host's several addresses, that may name the fewest hosts. Public if
- * there are no addresses.
- */
+/** The kind, among those of a host's addresses, that may name the fewest hosts; public without addresses. */
 export const widestKind = (addresses: readonly string[]): AddressKind => {
   const kinds = addresses.map(kindOfAddress);
   return BY_WIDTH.find((kind) => kinds.includes(kind)) ?? 'public';
 };
 
 /** User name and password of a URL, decoded, if it has them; both are masked from now on. */
-export function readUserInfo({ username, password }: URL): UserInfo | undefined {
-  if (username === '' && password === '') return undefined;
-  rememberCredential(username, password);
-  const decoded = decodeUserInfo(decodeBytes(username), decodeBytes(password));
-  rememberCredential(decoded.username, decoded.password);
-  if (decoded.encoding) rememberSecret(formatBasic(decoded).replace(/^Basic /, ''));
+export function readUserInfo(url: URL, redaction: Redaction): UserInfo | undefined {
+  const decoded = decodeLogin(url);
+  if (decoded === undefined) return undefined;
+  redaction.addLogin(url.username, url.password);
+  redaction.addLogin(decoded.username, decoded.password);
+  if (decoded.encoding) redaction.add(formatBasic(decoded).replace(/^Basic /, ''));
   return decoded;
 }
+
+/** User name and password of a URL that `readUserInfo` has read: they are masked already. */
+export const decodeLogin = ({ username, password }: URL): UserInfo | undefined =>
+  username === '' && password === ''
+    ? undefined
+    : decodeUserInfo(decodeBytes(username), decodeBytes(password));
 
 /**
  * True if a bare `#`, `/` or `?` in a password ended an address before its host, which is in the rest: the
@@ -144,11 +141,7 @@ export const passLookup =
     });
   };
 
-/**
- * Checks a host name. An address in place of a name is never looked up.
- *
- * @throws RegistryError `registry.address`
- */
+/** Checks a host name. An address in place of a name is never looked up. */
 export function checkName(hostname: string, namedBy: AddressKind | undefined): void {
   const kind = kindOfHost(hostname);
   if (namedBy === undefined || kind === undefined || mayName(namedBy, kind)) return;
@@ -253,7 +246,5 @@ export const isInside = (name: string, list: BlockList): boolean =>
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/**
- * The form of a host name in a URL; a name without such a form stays as it is, and matches no host.
- */
+/** The form of a host name in a URL; a name without such a form stays as it is, and matches no host. */
 const toAscii = (name: string): string => domainToASCII(name) || name;

@@ -4,16 +4,10 @@ import { startTimer, type Timer } from '../wait.ts';
 
 /* Owns reading small bodies within limits of size and time, and sending bodies in pieces. */
 
-/**
- * Milliseconds for the whole of a small document: a server that sends a byte now and then would
- * never exceed the time between pieces.
- */
+/** Milliseconds for all of a small document: a byte now and then never exceeds the time between pieces. */
 export const DOCUMENT_TIME = 60_000;
 
-/**
- * Ends a body with an Error ETIMEDOUT after so many milliseconds, unless the timer is stopped
- * before.
- */
+/** Ends a body with an Error ETIMEDOUT after so many milliseconds, unless the timer is stopped before. */
 export const limitTime = (body: Readable, timeLimit: number): Timer =>
   startTimer(timeLimit, () => {
     const message = `the answer is not complete after ${formatDuration(timeLimit)}`;
@@ -21,8 +15,7 @@ export const limitTime = (body: Readable, timeLimit: number): Timer =>
   });
 
 /**
- * The bytes of a small document, or undefined if there are more than `limit`: the rest is not
- * read.
+ * The bytes of a small document, or undefined if there are more than `limit`: the rest is not read.
  *
  * @throws an Error ETIMEDOUT if it is not whole in time (default 60 s); the body's own errors
  */
@@ -48,10 +41,7 @@ export async function readSmallBody(
 
 const MAX_TEXT_SIZE = 64 * 1024;
 
-/**
- * A short body as text, read to its end, so that the connection can be used again; '' if it is
- * long.
- */
+/** A short body as text, read to its end, so that the connection can be used again; '' if it is long. */
 export async function readBodyText(body: Readable): Promise<string> {
   return (await readSmallBody(body, MAX_TEXT_SIZE))?.toString() ?? '';
 }
@@ -65,10 +55,7 @@ export function headerOf(
   return typeof value === 'string' ? value : value?.[0];
 }
 
-/**
- * Reports each piece that is taken from a body in pieces, so that sending a long one does not count
- * as silence.
- */
+/** Reports each piece that is taken from a body, so that sending a long one does not count as silence. */
 export function watchBody(
   body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined,
   onPiece: () => void,

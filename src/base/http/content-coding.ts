@@ -28,12 +28,7 @@ type Coded = {
   readonly body: Readable;
 };
 
-/**
- * Takes off the coding of an answer, together with the headers that describe the coded bytes.
- *
- * @throws RegistryError `http.content-coding` if the coding is unknown, or the body is a part of the
- * coded bytes; a damaged coding is an error of the body (`explainNetworkFailure`)
- */
+/** Takes off the coding of an answer, together with the headers that describe the coded bytes. */
 export function takeOffCoding(
   response: Coded,
   { method, url }: { readonly method?: string; readonly url: URL },

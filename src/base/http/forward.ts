@@ -3,7 +3,6 @@ import { ProxyFailure } from './network-failure.ts';
 
 /* Owns requests that a proxy forwards: those for plain HTTP. */
 
-/** A proxy by HTTP. */
 export type ProxyPlace = {
   readonly proxy: URL;
   /** `http://proxy.example:3128`, without credentials. */

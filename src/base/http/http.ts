@@ -1,9 +1,9 @@
-import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
-import { Agent, Pool, request, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { RegistryError } from '../errors.ts';
 import { withoutUndefined } from '../lists.ts';
 import { createRetries, type Retries } from '../retry.ts';
+import type { Redaction } from '../text/redact.ts';
 import { formatDuration } from '../text/words.ts';
 import { follow, startTimer, waitFor, type Timer } from '../wait.ts';
 import {
@@ -17,10 +17,11 @@ import {
   type Lookup,
 } from './address.ts';
 import { watchBody } from './body.ts';
+import type * as dispatchers from './dispatchers.ts';
 import { declineCodings, takeOffCoding } from './content-coding.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
-import { createConnector, createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
-import { connectOptions, type ConnectOptions, type TlsOptions } from './tls.ts';
+import { readProxies, type ProxyOf } from './proxy.ts';
+import { connectOptions, type TlsOptions } from './tls.ts';
 
 export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -30,10 +31,7 @@ export type HttpRequest = {
   readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
   readonly tls?: TlsOptions;
-  /**
-   * Kind of the host that named this URL; absent: a person did. Some kinds may not name all
-   * others.
-   */
+  /** Kind of the host that named this URL; absent: a person did. Some kinds may not name all others. */
   readonly namedBy?: AddressKind;
   /**
    * Milliseconds until the headers arrive, connecting included, counted from the last piece sent;
@@ -68,11 +66,13 @@ export type Http = {
   kindOf: (url: URL) => Promise<AddressKind>;
   /** The hosts that have answered in this run, and the rules for retrying others. */
   readonly retries: Retries;
-  /** Aborts the requests that are still running. */
+  /** Masks the secrets of addresses, and those that users of these connections read. */
+  readonly redaction: Redaction;
   close: () => Promise<void>;
 };
 
 export type HttpOptions = {
+  readonly redaction: Redaction;
   readonly env?: NodeJS.ProcessEnv;
   readonly connections?: number;
   readonly retries?: Retries;
@@ -82,27 +82,26 @@ export type HttpOptions = {
   readonly lookup?: Lookup;
 };
 
-/**
- * Bytes of a body that wait for their reader; four times Node's default halves the stops of a
- * socket.
- */
+/** Bytes of a body that wait for their reader; four times Node's default halves the stops of a socket. */
 const BODY_BUFFER = 256 * 1024;
 
 /**
- * Keep-alive connections, one pool for each origin and TLS setting. HTTPS_PROXY, HTTP_PROXY and
- * NO_PROXY (either case) are honoured as given in `env`. `connections` bounds the sockets of one
- * origin.
+ * Keep-alive connections, one pool for each origin and TLS setting. HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+ * (either case) are honoured as given in `env`. `connections` bounds the sockets of one origin.
  *
  * Trusted are Node's roots, the roots of the system (or of SSL_CERT_FILE and NODE_EXTRA_CA_CERTS),
  * and the `ca` of a request.
  */
-export function createHttp(options: HttpOptions = {}): Http {
+export function createHttp(options: HttpOptions): Http {
   const dispatchers = new Map<string, Dispatcher>();
-  const { retries = createRetries(), env = process.env, lookup = lookupAll } = options;
+  const { redaction, retries = createRetries(), env = process.env, lookup = lookupAll } = options;
   let proxies: ProxyOf | undefined;
-  const dispatcherFor = ({ url, tls = {}, namedBy }: HttpRequest): Dispatcher => {
+  const dispatcherFor = (
+    { createDispatcher }: Dispatchers,
+    { url, tls = {}, namedBy }: HttpRequest,
+  ): Dispatcher => {
     const secure = url.protocol === 'https:';
-    proxies ??= readProxies(env);
+    proxies ??= readProxies(env, redaction);
     const proxy = proxies(url);
     const settings = secure ? [tls.ca, tls.cert, tls.key, tls.insecure] : [];
     const key = JSON.stringify([secure, proxy, namedBy, ...settings]);
@@ -120,6 +119,7 @@ export function createHttp(options: HttpOptions = {}): Http {
   const closing = new AbortController();
   return {
     retries,
+    redaction,
     async request(wanted) {
       const { host } = wanted.url;
       const limit = Math.min(wanted.headersTimeout ?? HEADERS_TIMEOUT, retries.ask(host));
@@ -128,7 +128,9 @@ export function createHttp(options: HttpOptions = {}): Http {
         const { bodyTimeout: silence = BODY_TIMEOUT } = wanted;
         const bodyTimeout = Math.min(silence, options.bodyTimeout ?? silence);
         const context = { limit, bodyTimeout, closing: closing.signal };
-        const sent = await send(dispatcherFor(wanted), wanted, context);
+        const loaded = await import('./dispatchers.ts');
+        const by = { dispatcher: dispatcherFor(loaded, wanted), request: loaded.request };
+        const sent = await send(by, wanted, context);
         const response = takeOffCoding(sent, wanted);
         retries.noteAnswer(host, !isPassingStatus(response.status));
         return response;
@@ -137,16 +139,7 @@ export function createHttp(options: HttpOptions = {}): Http {
         throw explainNetworkFailure(host, error);
       }
     },
-    kindOf: ({ hostname }) =>
-      new Promise((resolve) => {
-        const known = kindOfHost(hostname);
-        if (known !== undefined) resolve(known);
-        else {
-          lookup(hostname, (error, addresses) => {
-            resolve(error ? 'public' : widestKind(addresses.map(({ address }) => address)));
-          });
-        }
-      }),
+    kindOf: ({ hostname }) => findKind(hostname, lookup),
     async close() {
       closing.abort(new Error('the connections are closed'));
       await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
@@ -154,8 +147,24 @@ export function createHttp(options: HttpOptions = {}): Http {
   };
 }
 
+const findKind = (hostname: string, lookup: Lookup): Promise<AddressKind> =>
+  new Promise((resolve) => {
+    const known = kindOfHost(hostname);
+    if (known !== undefined) resolve(known);
+    else {
+      lookup(hostname, (error, addresses) => {
+        resolve(error ? 'public' : widestKind(addresses.map(({ address }) => address)));
+      });
+    }
+  });
+
 const HEADERS_TIMEOUT = 30_000;
 const BODY_TIMEOUT = 60_000;
+
+/** Loaded by the first request. */
+type Dispatchers = typeof dispatchers;
+
+type DispatchedBy = Pick<Dispatchers, 'request'> & { readonly dispatcher: Dispatcher };
 
 type Sending = {
   /** Milliseconds. */
@@ -169,7 +178,7 @@ type Sending = {
  * it is connected: until then it continues to look up a name, shake hands, or wait for a proxy.
  */
 async function send(
-  dispatcher: Dispatcher,
+  by: DispatchedBy,
   wanted: HttpRequest,
   { limit, bodyTimeout, closing }: Sending,
 ): Promise<HttpResponse> {
@@ -189,7 +198,7 @@ async function send(
   });
   try {
     const response = await waitFor<Dispatcher.ResponseData>(signal, (resolve, reject) => {
-      dispatch(dispatcher, { ...wanted, body, bodyTimeout }, controller).then((response) => {
+      dispatch(by, { ...wanted, body, bodyTimeout }, controller).then((response) => {
         // The reader of the body gets its error; without a listener, an unread body would end the
         // process when it breaks.
         response.body.on('error', () => undefined);
@@ -208,7 +217,7 @@ async function send(
 }
 
 function dispatch(
-  dispatcher: Dispatcher,
+  { dispatcher, request }: DispatchedBy,
   wanted: Omit<HttpRequest, 'body'> & {
     readonly body: Dispatcher.DispatchOptions['body'];
     readonly bodyTimeout: number;
@@ -246,8 +255,7 @@ const endlessHints = (host: string): RegistryError =>
   });
 
 /**
- * Counts bytes as the pieces come in, which costs a call each; a stream in between would cost a
- * tick each.
+ * Counts bytes as the pieces come in, which costs a call each; a stream in between would cost a tick each.
  */
 function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>
@@ -263,26 +271,3 @@ function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComp
       onResponseError: (...args) => handler.onResponseError?.(...args),
     });
 }
-
-type Connecting = {
-  /** Absent for plain HTTP. */
-  readonly tls?: ConnectOptions;
-  readonly proxy?: string;
-  readonly lookup?: LookupFunction;
-};
-
-/** Creates the dispatcher of an origin. A proxy looks names up itself. */
-function createDispatcher(
-  { connections = 64, env = process.env }: HttpOptions,
-  { tls, proxy, lookup }: Connecting,
-): Dispatcher {
-  const connect = { timeout: CONNECT_TIMEOUT, ...tls };
-  if (proxy !== undefined) return createProxyAgent(proxy, { connect, connections, env });
-  const options = { ...connect, ...(lookup && { lookup }) };
-  return new Agent({
-    connections,
-    factory: (origin) => new Pool(origin, { connections, connect: createConnector(options) }),
-  });
-}
-
-const CONNECT_TIMEOUT = 20_000;

@@ -68,9 +68,6 @@ function readKey(key: string): KeyObject {
   }
 }
 
-/**
- * The first label (RFC 7468 3): it describes the kind of a file and reveals no part of its
- * content.
- */
+/** The first label (RFC 7468 3): it describes the kind of a file and reveals no part of its content. */
 const describePem = (text: string): string =>
   /^-----BEGIN [A-Z0-9 ]{1,40}-----$/m.exec(text)?.[0] ?? 'no PEM';

@@ -5,7 +5,6 @@ import { diagnoseTls, isCertificateCode, TlsFailure, type TlsDiagnosis } from '.
 type TransientDetails = ErrorDetails & {
   /** Host that failed, with port: `quay.io`, `127.0.0.1:5000`. Absent: the host that was asked. */
   readonly host?: string | undefined;
-  /** True if the host answered. */
   readonly answered?: boolean;
   readonly retryAfter?: number | undefined;
   readonly limited?: boolean;
@@ -17,10 +16,7 @@ export class TransientError extends RegistryError {
   readonly answered: boolean;
   /** Milliseconds that the server asks us to wait (Retry-After), if it does. */
   readonly retryAfter: number | undefined;
-  /**
-   * True if the server counts requests (429): it needs longer pauses than a server with a passing
-   * fault.
-   */
+  /** True if the server counts requests (429): it needs longer pauses than a server with a passing fault. */
   readonly limited: boolean;
 
   constructor(code: string, message: string, details: TransientDetails = {}) {
@@ -35,10 +31,7 @@ export class TransientError extends RegistryError {
 /** The variable that holds the user and the password of a proxy, and whether they were sent. */
 type ProxyLogin = { readonly variable: string; readonly isSent: boolean };
 
-/**
- * The failure of a proxy to open a tunnel or to forward a request: its own answer, or the reason
- * why no answer came.
- */
+/** The failure of a proxy to open a tunnel or forward a request: its answer, or the reason for none. */
 export class ProxyFailure extends Error {
   /** `http://proxy.example:3128`, without credentials. */
   readonly proxy: string;
@@ -86,10 +79,7 @@ const PASSING = new Set([
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
 ]);
 
-/**
- * The code of the network's own error: ECONNRESET, UND_ERR_SOCKET. Our own errors are searched for
- * their cause.
- */
+/** The code of the network's own error (ECONNRESET, UND_ERR_SOCKET), also if it caused one of ours. */
 export function networkCodeOf(error: unknown): string | undefined {
   for (let next = error; next instanceof Error; next = next.cause) {
     if (next instanceof SealiftError) continue;
@@ -100,10 +90,7 @@ export function networkCodeOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * True for a failure that may pass. HPE_ codes are an answer that breaks off or is not HTTP: a
- * proxy on the way with a passing fault.
- */
+/** HPE_ codes are an answer that breaks off or is not HTTP: a proxy on the way with a passing fault. */
 const isPassing = (code: string): boolean => PASSING.has(code) || code.startsWith('HPE_');
 
 export const isCertificateFailure = (error: unknown): boolean =>
@@ -175,9 +162,7 @@ const damagedCoding = (
     hint: 'a proxy in between may change answers: leave this host out of it',
   });
 
-/**
- * Explains the failure of a proxy, with its name; `host` is the host that was requested through it.
- */
+/** Explains the failure of a proxy, with its name; `host` is the host that was requested through it. */
 function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
   const { proxy, target, status } = failure;
   if (status !== undefined) return explainProxyAnswer(host, failure, status);

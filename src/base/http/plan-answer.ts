@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseRange, type ByteRange } from './range.ts';
 
 /** Served bytes, of a known size, that never change under their ETag. */
@@ -12,6 +12,8 @@ export type Served = {
    * hand. The buffer is no longer written to when it settles.
    */
   readonly fill: (bytes: Buffer, offset: number, signal: AbortSignal) => Promise<void> | undefined;
+  /** True if `fill` reads a file of this machine and needs no signal. */
+  readonly isAtHand?: boolean;
 };
 
 export type ServeOptions = {
@@ -19,89 +21,100 @@ export type ServeOptions = {
   readonly contentType?: string;
   /** Has the client save it under this name. */
   readonly filename?: string;
-  /**
-   * Strong (RFC 9110 8.8.2.2): no other content was ever served with a time of the same second. It may be
-   * named in If-Range.
-   */
+  /** For If-Range: strong (RFC 9110 8.8.2.2), so no other content was served within the same second. */
   readonly lastModified?: Date;
   /** Others, such as Cache-Control. They are on every answer except 405. */
-  readonly headers?: OutgoingHttpHeaders;
+  readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** The answer to a request. */
+/** The constant parts of all answers with one content. */
+export type AnswerTerms = {
+  /** Bytes. */
+  readonly size: number;
+  readonly etag: string;
+  readonly modified?: { readonly text: string; readonly seconds: number };
+  /** Names and values, in turn: those of every answer, and those of answers that describe the content. */
+  readonly about: readonly string[];
+  readonly described: readonly string[];
+};
+
 export type PlannedAnswer = {
   readonly status: 200 | 206 | 304 | 405 | 412 | 416;
-  readonly headers: OutgoingHttpHeaders;
+  /** Names and values, in turn. */
+  readonly headers: string[];
   /** Absent if no body is sent. Both bytes are included. */
   readonly body?: ByteRange;
 };
 
 type Asked = Pick<IncomingMessage, 'method' | 'headers'>;
-type About = Pick<Served, 'size' | 'etag'>;
+
+/** Makes ready all that is the same in every answer. */
+export function readTerms(
+  { size, etag }: Pick<Served, 'size' | 'etag'>,
+  { contentType = 'application/octet-stream', ...options }: ServeOptions,
+): AnswerTerms {
+  const { lastModified, filename, headers = {} } = options;
+  const about = Object.entries(headers).flat();
+  about.push('ETag', etag, 'Accept-Ranges', 'bytes', 'X-Content-Type-Options', 'nosniff');
+  if (lastModified) about.push('Last-Modified', lastModified.toUTCString());
+  const described = [...about, 'Content-Type', contentType];
+  if (filename !== undefined) described.push('Content-Disposition', formatDisposition(filename));
+  const modified = lastModified && {
+    text: lastModified.toUTCString(),
+    seconds: secondsOf(lastModified.getTime()),
+  };
+  return { size, etag, about, described, ...(modified && { modified }) };
+}
 
 /** Plans an answer by RFC 9110: methods, preconditions in the order of 13.2.2, ranges. */
-export function planAnswer(asked: Asked, served: About, options: ServeOptions): PlannedAnswer {
-  if (asked.method !== 'GET' && asked.method !== 'HEAD') {
-    return { status: 405, headers: { 'Allow': 'GET, HEAD', 'Content-Length': 0 } };
+export function planAnswer({ method, headers }: Asked, terms: AnswerTerms): PlannedAnswer {
+  if (method !== 'GET' && method !== 'HEAD') {
+    return { status: 405, headers: ['Allow', 'GET, HEAD', 'Content-Length', '0'] };
   }
-  const about: OutgoingHttpHeaders = {
-    ...options.headers,
-    'ETag': served.etag,
-    'Accept-Ranges': 'bytes',
-    'X-Content-Type-Options': 'nosniff',
-  };
-  if (options.lastModified) about['Last-Modified'] = options.lastModified.toUTCString();
-  const refused = checkConditions(asked.headers, served.etag, options.lastModified);
-  if (refused === 304) return { status: 304, headers: about };
-  if (refused === 412) return { status: 412, headers: { ...about, 'Content-Length': 0 } };
-  return planBody(asked, served, { ...options, about });
+  const { size, about } = terms;
+  const refused = checkConditions(headers, terms);
+  if (refused === 304) return { status: 304, headers: [...about] };
+  if (refused === 412) return { status: 412, headers: [...about, 'Content-Length', '0'] };
+  // 14.2: Range is defined for GET alone.
+  const isMeant = method === 'GET' && isCurrent(headers['if-range'], terms);
+  const range = isMeant ? parseRange(headers.range, size) : undefined;
+  if (range === 'unsatisfiable') {
+    const unsatisfied = ['Content-Range', `bytes */${size}`, 'Content-Length', '0'];
+    return { status: 416, headers: [...about, ...unsatisfied] };
+  }
+  return planBody(method, range, terms);
 }
 
 function planBody(
-  { method, headers }: Asked,
-  { size, etag }: About,
-  { about, ...options }: ServeOptions & { readonly about: OutgoingHttpHeaders },
+  method: string,
+  range: ByteRange | undefined,
+  { size, described }: AnswerTerms,
 ): PlannedAnswer {
-  // 14.2: Range is defined for GET alone.
-  const condition = String(headers['if-range'] ?? '');
-  const isMeant = method === 'GET' && isCurrent(condition, etag, options.lastModified);
-  const range = isMeant ? parseRange(headers.range, size) : undefined;
-  if (range === 'unsatisfiable') {
-    const unsatisfied = { 'Content-Range': `bytes */${size}`, 'Content-Length': 0 };
-    return { status: 416, headers: { ...about, ...unsatisfied } };
-  }
-  const described: OutgoingHttpHeaders = {
-    ...about,
-    'Content-Type': options.contentType ?? 'application/octet-stream',
-  };
-  if (options.filename !== undefined) {
-    described['Content-Disposition'] = formatDisposition(options.filename);
-  }
+  const headers = [...described];
   if (range) {
     const { start, end } = range;
-    described['Content-Range'] = `bytes ${start}-${end}/${size}`;
-    described['Content-Length'] = end - start + 1;
-    return { status: 206, headers: described, body: range };
+    headers.push('Content-Range', `bytes ${start}-${end}/${size}`);
+    headers.push('Content-Length', String(end - start + 1));
+    return { status: 206, headers, body: range };
   }
-  described['Content-Length'] = size;
-  const body = { start: 0, end: size - 1 };
-  return { status: 200, headers: described, ...(method === 'GET' && { body }) };
+  headers.push('Content-Length', String(size));
+  if (method === 'HEAD') return { status: 200, headers };
+  return { status: 200, headers, body: { start: 0, end: size - 1 } };
 }
 
 /** 13.2.2, steps 1 to 4. */
 function checkConditions(
   headers: IncomingHttpHeaders,
-  etag: string,
-  lastModified: Date | undefined,
+  { etag, modified }: AnswerTerms,
 ): 304 | 412 | undefined {
-  const changed = secondsOf(lastModified?.getTime());
+  const changed = modified?.seconds ?? NaN;
   const ifMatch = headers['if-match'];
   if (ifMatch !== undefined) {
     if (!hasTag(ifMatch, etag)) return 412;
-  } else if (changed > secondsOf(Date.parse(headers['if-unmodified-since'] ?? ''))) return 412;
+  } else if (changed > readTime(headers['if-unmodified-since'])) return 412;
   const ifNoneMatch = headers['if-none-match'];
   if (ifNoneMatch === undefined) {
-    return changed <= secondsOf(Date.parse(headers['if-modified-since'] ?? '')) ? 304 : undefined;
+    return changed <= readTime(headers['if-modified-since']) ? 304 : undefined;
   }
   // 13.1.2: the comparison is weak.
   return hasTag(ifNoneMatch.replaceAll('W/', ''), etag) ? 304 : undefined;
@@ -112,11 +125,17 @@ const hasTag = (list: string, etag: string): boolean =>
   list.split(',').some((tag) => tag.trim() === '*' || tag.trim() === etag);
 
 /** Seconds of a time; NaN if there is no time: every comparison with it is false. */
-const secondsOf = (milliseconds = NaN): number => Math.floor(milliseconds / 1000);
+const secondsOf = (milliseconds: number): number => Math.floor(milliseconds / 1000);
+
+const readTime = (text: string | undefined): number =>
+  text === undefined ? NaN : secondsOf(Date.parse(text));
 
 /** 13.1.5: the condition holds if it names exactly the content that would be sent, by tag or by time. */
-const isCurrent = (condition: string, etag: string, lastModified: Date | undefined): boolean =>
-  condition === '' || condition === etag || condition === lastModified?.toUTCString();
+const isCurrent = (
+  condition: string | string[] | undefined,
+  { etag, modified }: AnswerTerms,
+): boolean =>
+  condition === undefined || condition === '' || condition === etag || condition === modified?.text;
 
 /** RFC 9110 5.6.2. */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;

@@ -16,10 +16,7 @@ export function parseRange(
   return Number(last) < Number(first) ? undefined : rangeOf(Number(first), Number(last), size);
 }
 
-/**
- * The range within the file. A range may begin before the file (a long suffix) and end after it,
- * but not be wholly outside it.
- */
+/** A range may begin before the file (a long suffix) and end after it, but not be wholly outside it. */
 function rangeOf(first: number, last: number, size: number): ByteRange | 'unsatisfiable' {
   const range = { start: Math.max(0, first), end: Math.min(last, size - 1) };
   return range.start <= range.end ? range : 'unsatisfiable';

@@ -12,10 +12,7 @@ export type HttpRequestEvent = {
   readonly problem?: string;
 };
 
-/**
- * Returns the same `Http` with a report of every request: each source that is tried, and each
- * retry.
- */
+/** Returns the same `Http` with a report of every request: each source that is tried, and each retry. */
 export const reportRequests = (http: Http, onEvent: (event: HttpRequestEvent) => void): Http => ({
   ...http,
   async request(wanted) {

@@ -3,13 +3,11 @@ import type { Socket } from 'node:net';
 
 /* Owns which connections a server has room for, and which of them makes room. */
 
-/** A connection of a client. */
 export type Connection = {
   /** Below TLS, if there is any. */
   readonly socket: Socket;
   /** Its address; undefined for a trusted proxy, whose connections have no limit of their own. */
   readonly owner: string | undefined;
-  /** The request that is being answered. */
   request?: IncomingMessage | undefined;
   /** State of the last look: bytes that the client had taken, and since when. */
   taken: number;
@@ -33,14 +31,20 @@ export type Room = {
   readonly leave: (connection: Connection) => void;
   readonly begin: (connection: Connection, request: IncomingMessage) => void;
   readonly finish: (connection: Connection) => void;
+  readonly count: () => ReadonlyMap<string, number>;
 };
 
 /**
  * Creates the room of a server. If there are too many connections, one makes room: first the one that has been without a
  * request for longest, then one whose client has taken or sent nothing for `slow`, then the oldest of the address that has
  * most. An address that has its share makes room by one of its own, as far as it has such a connection.
+ *
+ * @param elsewhere connections that an owner has in other processes of the same listener
  */
-export function createRoom({ connections: most, each, slow }: RoomLimits): Room {
+export function createRoom(
+  { connections: most, each, slow }: RoomLimits,
+  elsewhere: (owner: string) => number = () => 0,
+): Room {
   const open = new Set<Connection>();
   const idle = new Set<Connection>();
   const owned = new Map<string, Set<Connection>>();
@@ -48,22 +52,19 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
   const leave = (connection: Connection): void => {
     open.delete(connection);
     idle.delete(connection);
-    const own = owned.get(connection.owner ?? '');
-    own?.delete(connection);
-    if (own?.size === 0) owned.delete(connection.owner ?? '');
+    removeOwned(owned, connection);
   };
   /** Closes a connection for another one; false if there is not any. */
   const close = (connection: Connection | undefined): boolean => {
-    if (!connection) return false;
-    leave(connection);
-    connection.socket.destroy();
-    return true;
+    if (connection) leave(connection);
+    connection?.socket.destroy();
+    return connection !== undefined;
   };
   const listOwn = (owner: string): Set<Connection> => owned.get(owner) ?? new Set();
   const hasShare = (owner: string | undefined): boolean => {
     if (owner === undefined) return true;
     const own = listOwn(owner);
-    if (own.size < each) return true;
+    if (own.size + elsewhere(owner) < each) return true;
     return close(findResting(own) ?? findStalled(owner));
   };
   const hasRoom = (owner = ''): boolean => {
@@ -73,11 +74,11 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
   };
   return {
     leave,
+    count: () => countAll(owned),
     enter(connection) {
       const { owner } = connection;
       if (!hasShare(owner)) {
-        const message = `this address has ${each} connections: it may not have more`;
-        return { status: 429, message };
+        return refuseOwner(each);
       }
       if (!hasRoom(owner)) {
         return { status: 503, message: `there are ${most} connections already` };
@@ -100,6 +101,20 @@ export function createRoom({ connections: most, each, slow }: RoomLimits): Room 
       if (open.has(connection)) idle.add(connection);
     },
   };
+}
+
+const refuseOwner = (each: number): ServerRefusal => ({
+  status: 429,
+  message: `this address has ${each} connections: it may not have more`,
+});
+
+const countAll = (owned: ReadonlyMap<string, ReadonlySet<Connection>>) =>
+  new Map([...owned].map(([owner, own]) => [owner, own.size]));
+
+function removeOwned(owned: Map<string, Set<Connection>>, connection: Connection): void {
+  const own = owned.get(connection.owner ?? '');
+  own?.delete(connection);
+  if (own?.size === 0) owned.delete(connection.owner ?? '');
 }
 
 /** A connection without a request; not one that has just come, which the next of many that come at once would close. */
@@ -128,10 +143,7 @@ const FRESH = 1000;
 /** Milliseconds between two looks at all connections. */
 const LOOK_EVERY = 1000;
 
-/**
- * Creates a search for a connection, of an owner or of any, whose client makes no progress. It looks at all of them once a
- * second at most.
- */
+/** Creates a search for a connection whose client makes no progress; it looks once a second at most. */
 function createFinder(
   open: ReadonlySet<Connection>,
   slow: number,

@@ -2,8 +2,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { withoutUndefined } from '../lists.ts';
+import { createPieces } from './pieces.ts';
 import { waitFor } from '../wait.ts';
-import { type PlannedAnswer, planAnswer, type Served, type ServeOptions } from './plan-answer.ts';
+import {
+  type AnswerTerms,
+  type PlannedAnswer,
+  planAnswer,
+  readTerms,
+  type Served,
+  type ServeOptions,
+} from './plan-answer.ts';
 
 export type Exchange = { readonly request: IncomingMessage; readonly response: ServerResponse };
 
@@ -14,43 +22,91 @@ export type ServedEntry = {
   readonly start?: number;
   /** Bytes of the body that the client took. */
   readonly sent: number;
-  /** True if the client has the whole answer. */
   readonly complete: boolean;
   /** Error on our side after a part was already sent: the connection was closed. */
   readonly error?: unknown;
+};
+
+/** Content with the constant parts of its answers. */
+export type Offer = { readonly served: Served; readonly terms: AnswerTerms };
+
+/** Receives the end of an answer: one of both is called, once. */
+export type AnswerEnd = {
+  readonly done: (entry: ServedEntry) => void;
+  /** Receives an error of `fill` before anything was sent: the caller answers. */
+  readonly failed: (error: unknown) => void;
 };
 
 /** One signal for each connection: aborted when the client goes away. */
 const leaving = new WeakMap<Socket, AbortSignal>();
 const pieces = createPieces();
 
+/** Gives this process a part of the memory for pieces, if several share a listener. @param part 0 to 1 */
+export function sharePieces(part: number): void {
+  pieces.share(part);
+}
+
 /**
- * Answers GET and HEAD with the bytes, or with the part of them that Range requests (RFC 9110 13
- * and 14). Several ranges in one header are ignored, which 14.2 allows: the answer is then all of
- * it.
+ * Answers GET and HEAD with the bytes, or with the part of them that Range requests (RFC 9110 13 and 14).
+ * Several ranges in one header are ignored, which 14.2 allows: the answer is then all of it.
  *
  * The next piece is read when the client has taken the one before, and not read after the client
  * went away. Memory: a piece for each client, whose size shrinks with their number.
  *
  * @throws errors of `fill`, if nothing was sent yet: the caller answers
  */
-export async function serveBytes(
+export const serveBytes = (
   exchange: Exchange,
   served: Served,
   options: ServeOptions = {},
-): Promise<ServedEntry> {
-  const gone = whenGone(exchange.request.socket);
+): Promise<ServedEntry> =>
+  new Promise((done, failed) => {
+    serveOffer(exchange, { served, terms: readTerms(served, options) }, { done, failed });
+  });
+
+/**
+ * Answers as `serveBytes` does, with what was made ready. A range of one piece that is at hand is answered within this call:
+ * promises, signals and listeners would take more processor time than its bytes.
+ */
+export function serveOffer(exchange: Exchange, { served, terms }: Offer, end: AnswerEnd): void {
   const { request, response } = exchange;
-  const planned = planAnswer(request, served, options);
-  const { status } = planned;
-  const about = { status, ...(planned.body && { start: planned.body.start }) };
+  const planned = planAnswer(request, terms);
+  const { status, headers, body } = planned;
+  if (!body || body.end < body.start) {
+    const isGone = request.socket.destroyed;
+    if (!isGone) response.writeHead(status, headers).end();
+    end.done({ status, sent: 0, complete: !isGone });
+    return;
+  }
+  const size = body.end + 1 - body.start;
+  const largest = exchange.response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
+  pieces.enter();
+  const buffer = served.isAtHand === true && size <= SMALL ? pieces.take(size, largest) : undefined;
+  if (buffer && buffer.length >= size) {
+    sendAtOnce(exchange, { planned, served, buffer, piece: buffer.subarray(0, size) }, end);
+    return;
+  }
+  if (buffer) pieces.give(buffer);
+  serveInPieces(exchange, { planned, served, largest }).then(end.done, end.failed);
+}
+
+type Sending = {
+  readonly planned: PlannedAnswer;
+  readonly served: Served;
+  /** Bytes of the largest piece. */
+  readonly largest: number | undefined;
+};
+
+async function serveInPieces(exchange: Exchange, sending: Sending): Promise<ServedEntry> {
+  const { request, response } = exchange;
+  const { status, body = { start: 0 } } = sending.planned;
+  const about = { status, start: body.start };
   const progress = { sent: 0 };
   try {
-    if (planned.body) await sendBody(exchange, { planned, served, progress, gone });
+    const gone = whenGone(request.socket);
+    await sendPieces(exchange, { ...sending, progress, gone });
     gone.throwIfAborted();
-    // After the last piece is with the kernel: a server that closes cuts off answers that have
-    // ended before.
-    if (!response.headersSent) response.writeHead(status, planned.headers);
+    // After the last piece is with the kernel: a server that closes cuts off answers that have ended before.
     response.end();
     return { ...about, sent: progress.sent, complete: true };
   } catch (error) {
@@ -59,6 +115,8 @@ export async function serveBytes(
     response.destroy();
     const ours = isGone ? undefined : error;
     return { ...about, sent: progress.sent, complete: false, ...withoutUndefined({ error: ours }) };
+  } finally {
+    pieces.leave();
   }
 }
 
@@ -78,48 +136,24 @@ function whenGone(socket: Socket): AbortSignal {
   return closing.signal;
 }
 
-type Sending = {
-  readonly gone: AbortSignal;
-  readonly planned: PlannedAnswer;
-  readonly served: Served;
-  readonly progress: { sent: number };
-};
-
 /**
- * Bytes for one client before others have their turn: a fast client's kernel takes bytes at once
- * without end.
+ * Bytes for one client before others have their turn: a fast client's kernel takes bytes at once without end.
  */
 const TURN = 1 << 20;
 
 /** Bytes of a piece for a client of TLS, which keeps all of it a second time until it is sent. */
 const ENCRYPTED = 64 << 10;
 
-async function sendBody(exchange: Exchange, sending: Sending): Promise<void> {
-  const { start, end } = sending.planned.body ?? { start: 0, end: -1 };
-  const largest = exchange.response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
-  const size = end + 1 - start;
-  const leave = pieces.join();
-  try {
-    const buffer = size <= SMALL ? pieces.take(size, largest) : undefined;
-    if (buffer && buffer.length >= size) {
-      await sendPiece(exchange, sending, { buffer, piece: buffer.subarray(0, size) });
-      return;
-    }
-    if (buffer) pieces.give(buffer);
-    await sendPieces(exchange, sending, largest);
-  } finally {
-    leave();
-  }
-}
-
-/**
- * A loop of calls, not of promises: with promises a download takes half as much processor time
- * again.
- */
+/** A loop of calls, not of promises: with promises a download takes half as much processor time again. */
 async function sendPieces(
   { response }: Exchange,
-  { planned, served, progress, gone }: Sending,
-  largest: number | undefined,
+  {
+    planned,
+    served,
+    largest,
+    progress,
+    gone,
+  }: Sending & { readonly progress: { sent: number }; readonly gone: AbortSignal },
 ): Promise<void> {
   const { start, end } = planned.body ?? { start: 0, end: -1 };
   let at = start;
@@ -145,8 +179,7 @@ async function sendPieces(
       }
     };
     const write = (buffer: Buffer, piece: Buffer): void => {
-      // Only when there are bytes: a source that fails at once gets an answer that reports the
-      // failure.
+      // Only when there are bytes: a source that fails at once gets an answer that reports the failure.
       if (!response.headersSent) response.writeHead(planned.status, planned.headers);
       response.write(piece, (error) => {
         if (error) return; // the connection is closed, and the kernel may still read from the buffer
@@ -167,88 +200,47 @@ async function sendPieces(
   await waitFor<undefined>(gone, pump);
 }
 
-/**
- * Sends a body of one piece, as a range of a controller is: to listen for the end of the connection takes a tenth of the
- * processor time of such a request.
- */
-async function sendPiece(
+type Small = Omit<Sending, 'largest'> & { readonly buffer: Buffer; readonly piece: Buffer };
+
+const NEVER = new AbortController().signal;
+
+/** Sends a body of one piece. */
+function sendAtOnce(
   { request: { socket }, response }: Exchange,
-  { planned, served, progress, gone }: Sending,
-  { buffer, piece }: { readonly buffer: Buffer; readonly piece: Buffer },
-): Promise<void> {
-  const filling = served.fill(piece, planned.body?.start ?? 0, gone);
-  if (filling) await filling;
-  gone.throwIfAborted();
-  response.writeHead(planned.status, planned.headers);
-  await new Promise<void>((resolve, reject) => {
+  { planned: { status, headers, body }, served, buffer, piece }: Small,
+  end: AnswerEnd,
+): void {
+  const start = body?.start ?? 0;
+  const finish = (isTaken: boolean): void => {
+    pieces.leave();
+    // The kernel may still read from the buffer of a connection that was closed.
+    if (isTaken) pieces.give(buffer);
+    if (isTaken) response.end();
+    else response.destroy();
+    end.done({ status, start, sent: isTaken ? piece.length : 0, complete: isTaken });
+  };
+  const send = (): void => {
+    if (socket.destroyed) {
+      finish(false);
+      return;
+    }
+    response.writeHead(status, headers);
     response.write(piece, (error) => {
-      if (error || socket.destroyed) {
-        reject(new ClientGone());
-        return;
-      }
-      pieces.give(buffer);
-      progress.sent += piece.length;
-      resolve();
+      finish(!error && !socket.destroyed);
     });
-  });
+  };
+  const fail = (error: unknown): void => {
+    pieces.leave();
+    end.failed(error);
+  };
+  try {
+    const filling = served.fill(piece, start, NEVER);
+    if (filling) filling.then(send).catch(fail);
+    else send();
+  } catch (error) {
+    fail(error);
+  }
 }
 
 /** Bytes of a body that are sent at once, if a client's share of the pieces has room for them. */
 const SMALL = 128 << 10;
-
-/**
- * Bytes for the pieces of all clients together, as long as each gets the smallest piece or more.
- */
-const BUDGET = 16 << 20;
-/** Larger pieces gained nothing. */
-const LARGEST = 512 << 10;
-const SMALLEST = 16 << 10;
-
-/** Buffers that are used again: new memory for each piece costs more than filling it. */
-export type Pieces = {
-  /** Counts one more client that takes pieces, until the result is called. */
-  readonly join: () => () => void;
-  /** A buffer for `wanted` bytes, or as many as a client gets now; never for more than `largest`. */
-  readonly take: (wanted: number, largest?: number) => Buffer;
-  /** Returns a buffer that no code reads from or writes to any longer. */
-  readonly give: (buffer: Buffer) => void;
-};
-
-/**
- * Gives each client a share of the budget, 16 KiB at least: the memory of hundreds of slow clients
- * is bounded, and a few fast ones get large pieces. Sizes are powers of two.
- */
-function createPieces(): Pieces {
-  const free = new Map<number, Buffer[]>();
-  let clients = 0;
-  let idle = 0;
-  return {
-    join() {
-      clients += 1;
-      return () => {
-        clients -= 1;
-      };
-    },
-    take(wanted, largest = LARGEST) {
-      const share = Math.max(SMALLEST, Math.min(largest, BUDGET / Math.max(1, clients)));
-      const size = Math.max(SMALLEST, floorPower(share, wanted));
-      const known = free.get(size)?.pop();
-      if (known) idle -= size;
-      return known ?? Buffer.allocUnsafeSlow(size);
-    },
-    give(buffer) {
-      if (idle + buffer.length > BUDGET) return;
-      idle += buffer.length;
-      const list = free.get(buffer.length);
-      if (list) list.push(buffer);
-      else free.set(buffer.length, [buffer]);
-    },
-  };
-}
-
-/** The largest power of two that is not above the share, nor twice as much as is wanted. */
-function floorPower(share: number, wanted: number): number {
-  let size = SMALLEST;
-  while (size * 2 <= share && size < wanted) size *= 2;
-  return size;
-}

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import type { Socket } from 'node:net';
-import { startTimer, waitFor } from '../wait.ts';
-import { createShares } from './shares.ts';
+import { Socket } from 'node:net';
+import { startTimer, untilAborted } from '../wait.ts';
+import { createShares, type Shares, sumAmounts } from './shares.ts';
 import type { ClientAddresses } from './client-address.ts';
 import type { KeyPair } from './key-pair.ts';
 import { createRoom, type Connection, type RoomLimits, type ServerRefusal } from './room.ts';
@@ -28,7 +28,10 @@ export type ServerOptions = {
   readonly tls?: KeyPair | undefined;
   readonly limits: ServerLimits;
   readonly addresses: ClientAddresses;
-  /** Answers a request that is refused. */
+  /** True for a server that only processes of this program connect to; requests may have no Host there. */
+  readonly isInner?: boolean;
+  /** Connections, or requests in flight, that an owner has in other processes of the same listener. */
+  readonly elsewhere?: (owner: string) => number;
   readonly refuse: (response: ServerResponse, refusal: ServerRefusal) => void;
 };
 
@@ -40,6 +43,8 @@ export type LimitedServer = {
    * is aborted, the remaining connections are closed.
    */
   readonly drain: (signal: AbortSignal) => Promise<void>;
+  /** Counts the connections of each owner; behind a trusted proxy, the requests in flight. */
+  readonly countOwners: () => ReadonlyMap<string, number>;
 };
 
 type Turn = { readonly request: IncomingMessage; readonly response: ServerResponse };
@@ -47,9 +52,7 @@ type Turn = { readonly request: IncomingMessage; readonly response: ServerRespon
 /** A connection with its requests in their order: the first is being answered. */
 type Line = Connection & { readonly turns: Turn[]; refusal?: ServerRefusal | undefined };
 
-/**
- * Requests of a connection that wait for the previous answer; no client of ours sends any ahead.
- */
+/** Requests of a connection that wait for the previous answer; no client of ours sends any ahead. */
 const PIPELINED = 8;
 
 /** Refused connections that wait for the request whose answer says so, and milliseconds that they may. */
@@ -64,16 +67,18 @@ const REFUSED_FOR = 2000;
  * takes memory until the client reads it. A connection with more requests than may wait is closed.
  */
 export function createLimitedServer(answer: Listener, options: ServerOptions): LimitedServer {
-  const { limits, addresses, refuse } = options;
+  const { limits, addresses, refuse, elsewhere = () => 0 } = options;
   const lines = new Set<Line>();
-  const forwarded = limitForwarded(addresses, limits);
+  const inFlight = createShares({ each: limits.each, all: Infinity }, elsewhere);
+  const forwarded = limitForwarded(addresses, inFlight, limits);
   const server = createBareServer(options);
-  const room = createRoom(limits);
+  const room = createRoom(limits, elsewhere);
   let isDraining = false;
   const begin = (line: Line): void => {
     const [turn] = line.turns;
-    if (!turn || turn.request.socket.destroyed) return;
+    if (!turn?.request.socket.writable) return;
     const { request, response } = turn;
+    closeInStages(request);
     room.begin(line, request);
     const refusal = line.refusal ?? (line.owner === undefined ? forwarded(turn) : undefined);
     response.once('close', () => {
@@ -90,14 +95,10 @@ export function createLimitedServer(answer: Listener, options: ServerOptions): L
     server.closeIdleConnections();
   };
   const find = watchConnections(server, {
+    isInner: options.isInner === true,
     enter(socket) {
-      const line: Line = {
-        socket,
-        owner: addresses.ofConnection(socket),
-        turns: [],
-        taken: 0,
-        at: 0,
-      };
+      const owner = addresses.ofConnection(socket);
+      const line: Line = { socket, owner, turns: [], taken: 0, at: 0 };
       line.refusal = room.enter(line);
       lines.add(line);
       return line;
@@ -121,10 +122,32 @@ export function createLimitedServer(answer: Listener, options: ServerOptions): L
     isDraining = true;
     await endConnections(server, lines, signal);
   };
-  return { server, drain };
+  return { server, drain, countOwners: () => sumAmounts([room.count(), inFlight.list()]) };
 }
 
-/** Ends each connection after its answer; when the signal is aborted, all of them. @throws the signal's reason */
+/** Milliseconds for a client to read its answer; the rest of the request's body is discarded meanwhile. */
+const LINGER = 2000;
+
+/**
+ * Lets a client read the answer to a request whose body was not read to its end. Closing a socket with unread bytes resets
+ * the connection, and the client may lose the answer, so the connection is closed in stages (RFC 9112 9.6).
+ */
+function closeInStages(request: IncomingMessage): void {
+  const { socket } = request;
+  const close = (): void => {
+    Socket.prototype.destroySoon.call(socket);
+  };
+  socket.destroySoon = (): void => {
+    if (request.complete) close();
+    if (request.complete || socket.writableEnded) return;
+    socket.end();
+    const timer = startTimer(LINGER, () => socket.destroy());
+    socket.once('close', timer.stop);
+    request.unpipe().once('end', close).resume();
+  };
+}
+
+/** Ends each connection after its answer; when the signal is aborted, all of them. */
 async function endConnections(
   server: Server | TlsServer,
   lines: ReadonlySet<Line>,
@@ -135,12 +158,13 @@ async function endConnections(
   for (const response of listOpen()) {
     if (!response.headersSent) response.shouldKeepAlive = false;
   }
-  try {
-    await waitFor<undefined>(signal, (resolve) => {
-      server.close(() => {
-        resolve(undefined);
-      });
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => {
+      resolve();
     });
+  });
+  try {
+    await untilAborted(closed, signal);
   } catch (error) {
     const cut = listOpen().map(whenClosed);
     server.closeAllConnections();
@@ -167,7 +191,12 @@ function watchConnections(
   {
     enter,
     leave,
-  }: { readonly enter: (socket: Socket) => Line; readonly leave: (line: Line) => void },
+    isInner,
+  }: {
+    readonly enter: (socket: Socket) => Line;
+    readonly leave: (line: Line) => void;
+    readonly isInner: boolean;
+  },
 ): (socket: Socket) => Line | undefined {
   const known = new WeakMap<Socket, Line>();
   const byPeer = new Map<string, Line>();
@@ -186,6 +215,11 @@ function watchConnections(
     });
   };
   server.on('connection', (socket: Socket) => {
+    // Reset before it was accepted: the bytes of its requests can still be read, but not whose they are.
+    if (socket.remoteAddress === undefined && !isInner) {
+      socket.destroy();
+      return;
+    }
     const line = enter(socket);
     const peer = peerOf(socket);
     known.set(socket, line);
@@ -209,9 +243,9 @@ const peerOf = ({ remoteAddress = '', remotePort = 0 }: Socket): string =>
 /** Counts requests that a trusted proxy hands on until they are answered, as connections are counted elsewhere. */
 function limitForwarded(
   addresses: ClientAddresses,
+  inFlight: Shares,
   { each }: ServerLimits,
 ): (turn: Turn) => ServerRefusal | undefined {
-  const inFlight = createShares({ each, all: Infinity });
   return ({ request, response }) => {
     const owner = addresses.ofRequest(request);
     if (inFlight.take(owner, 1) !== 'taken') {
@@ -227,8 +261,13 @@ function limitForwarded(
 /** Options of servers that NODE_OPTIONS cannot change: requests are parsed strictly. */
 const HTTP_RULES = { insecureHTTPParser: false } as const;
 
-function createBareServer({ tls, limits }: ServerOptions): Server | TlsServer {
-  const rules = { ...HTTP_RULES, connectionsCheckingInterval: Math.min(1000, limits.head) };
+function createBareServer({ tls, limits, isInner }: ServerOptions): Server | TlsServer {
+  const requireHostHeader = isInner !== true;
+  const rules = {
+    ...HTTP_RULES,
+    requireHostHeader,
+    connectionsCheckingInterval: Math.min(1000, limits.head),
+  };
   const server =
     tls === undefined
       ? createServer(rules)

@@ -5,18 +5,26 @@ export type Shares = {
   /** Takes an amount, or nothing; the result says which limit refuses it. */
   readonly take: (owner: string, amount: number) => 'taken' | 'each' | 'all';
   readonly give: (owner: string, amount: number) => void;
+  /** Owners with the amounts that they hold. */
+  readonly list: () => ReadonlyMap<string, number>;
   /** The owner who holds most. */
   readonly findLargest: () => string | undefined;
 };
 
-/** @param limits most that an owner may hold, and all together */
-export function createShares(limits: { readonly each: number; readonly all: number }): Shares {
+/**
+ * @param limits most that an owner may hold, and all together
+ * @param elsewhere amount that an owner holds in other processes
+ */
+export function createShares(
+  limits: { readonly each: number; readonly all: number },
+  elsewhere: (owner: string) => number = () => 0,
+): Shares {
   const held = new Map<string, number>();
   let sum = 0;
   return {
     take(owner, amount) {
       const own = (held.get(owner) ?? 0) + amount;
-      if (own > limits.each) return 'each';
+      if (own + elsewhere(owner) > limits.each) return 'each';
       if (sum + amount > limits.all) return 'all';
       held.set(owner, own);
       sum += amount;
@@ -28,6 +36,7 @@ export function createShares(limits: { readonly each: number; readonly all: numb
       else held.delete(owner);
       sum -= amount;
     },
+    list: () => held,
     findLargest() {
       let largest: string | undefined;
       for (const [owner, amount] of held) {
@@ -36,6 +45,16 @@ export function createShares(limits: { readonly each: number; readonly all: numb
       return largest;
     },
   };
+}
+
+export function sumAmounts(
+  all: readonly ReadonlyMap<string, number>[],
+): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const amounts of all) {
+    for (const [owner, amount] of amounts) sums.set(owner, (sums.get(owner) ?? 0) + amount);
+  }
+  return sums;
 }
 
 /** Units a second, after a first burst. */

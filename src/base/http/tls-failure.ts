@@ -42,7 +42,6 @@ type Words = Pick<TlsDiagnosis, 'problem' | 'expected' | 'hint'> & Partial<TlsDi
 const CERTIFICATE =
   /CERT|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|^INVALID_(?:CA|PURPOSE)$|^PATH_LENGTH_EXCEEDED$|^UNSPECIFIED$/;
 
-/** True for a code about a certificate: the server's, or ours. */
 export const isCertificateCode = (code: string): boolean => CERTIFICATE.test(code);
 
 /** Codes of TLS, each with its meaning; the first that matches counts. */

@@ -33,10 +33,11 @@ export type ConnectOptions = {
   readonly checkServerIdentity: typeof checkServerIdentity;
 };
 
-/** One context for all connections: reading some 300 roots takes 40 ms. */
+/** One context for all connections: reading some 300 roots takes 40 ms, so only who asks for a check waits for it. */
 export function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): ConnectOptions {
+  const system = readSystemRoots(env); // also a file that is not used is refused if it cannot be read
   const secureContext = createSecureContext({
-    ca: [...rootCertificates, ...readSystemRoots(env), ...(tls.ca ?? [])],
+    ca: [...(tls.insecure === true ? [] : [...rootCertificates, ...system]), ...(tls.ca ?? [])],
     ...withoutUndefined({ cert: tls.cert, key: tls.key }),
     ...TLS_RULES,
   });
@@ -69,9 +70,8 @@ function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
   const found = SYSTEM_ROOTS.find((path) => existsSync(path));
   const named = ROOTS_VARIABLES.map((name) => readRootsOf(env, name)?.bytes);
   const [system = found === undefined ? undefined : readRootsFile(found), further] = named;
-  return [system, further]
-    .filter((bytes) => bytes !== undefined)
-    .map((bytes) => bytes.toString('latin1'));
+  const texts = [system, further].flatMap((bytes) => bytes?.toString('latin1') ?? []);
+  return [...new Set(texts)]; // both variables often name one file
 }
 
 /** The first names a file in place of that of the system, the second one besides it. */
@@ -95,7 +95,6 @@ export function readRootsOf(
 /** Bytes of a list of roots; those of systems have up to 600 KB. OpenSSL takes 0.2 s for each MiB. */
 export const MOST_ROOTS = 2 << 20;
 
-/** How a list of roots is read. */
 export const ROOTS_RULES = { domain: 'ca-bundle', limit: MOST_ROOTS } as const;
 
 function readRootsFile(path: string, hint?: string): Buffer {
@@ -104,8 +103,7 @@ function readRootsFile(path: string, hint?: string): Buffer {
 }
 
 /**
- * Paths at which Linux distributions keep all trusted roots in one PEM file; the first that exists
- * is read.
+ * Paths at which Linux distributions keep all trusted roots in one PEM file; the first that exists is read.
  */
 const SYSTEM_ROOTS = [
   '/etc/pki/tls/certs/ca-bundle.crt',

@@ -1,22 +1,23 @@
 import { parseAddress, parseCidr } from '../ip-address.ts';
-import { isCutOff, readUserInfo } from './address.ts';
+import { isCutOff } from './address.ts';
+import { explainRequestUri } from './request-uri.ts';
 
 /* Owns the rules of the proxies of hosts, and of the hosts that are reached without one, as a user types them. */
 
 /**
- * Explains why hosts cannot use a text as the URL of a proxy; undefined if they can. Its user and password are masked
- * from now on. systemd would interpret blanks and quotation marks in the files that hold it.
+ * Explains why hosts cannot use a text as the URL of a proxy, without the text; undefined if they can. systemd would
+ * interpret blanks, quotation marks and backslashes in the files that hold it.
  */
 export function explainProxyUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url) readUserInfo(url);
-  if (/[\s"\p{Cc}]/u.test(text)) return 'has a space, a control character or a quotation mark';
+  if (/[\s"\\\p{Cc}]/u.test(text))
+    return 'has a space, a control character, a quotation mark or a backslash';
   if (!url || !/^https?:\/\/[^/\\]/i.test(text)) return 'is not an http or https URL';
   const [, userInfo = ''] = /^[a-z]+:\/\/([^/?#]*)@/i.exec(text) ?? [];
   if (isCutOff(url) || !USER_INFO.test(userInfo)) {
     return 'has a character in its user or password that must be percent-encoded: % as %25, # as %23';
   }
-  return undefined;
+  return explainRequestUri(text);
 }
 
 /** RFC 3986 3.2.1, as Go reads it on the hosts: it refuses the whole address otherwise. */
@@ -35,9 +36,8 @@ export type NoProxyFault = {
 };
 
 /**
- * Finds the wrong elements of a no_proxy list: `*` alone, or addresses, networks and names with or
- * without a dot before them, each once (assisted-service, ValidateNoProxyFormat). Blanks belong to
- * their element.
+ * Finds the wrong elements of a no_proxy list: `*` alone, or addresses, networks and names with or without a
+ * dot before them, each once (assisted-service, ValidateNoProxyFormat). Blanks belong to their element.
  *
  * @param accepts names that the consumer takes
  */
@@ -60,7 +60,6 @@ const isElement = (text: string, accepts: (name: string) => boolean): boolean =>
   parseCidr(text) !== undefined ||
   (!/^\d+(?:\.\d+)*(?:\/|$)/.test(text) && accepts(text.replace(/^\./, '')));
 
-/** Explains what is wrong with a no_proxy list; undefined if nothing is. */
 export function explainNoProxy(text: string): string | undefined {
   const [fault] = findNoProxyFaults(text);
   if (fault === undefined) return undefined;

@@ -72,9 +72,7 @@ const breaksOff = (error: Error, status: number): boolean =>
 /** Names of answers that mean "later" despite a status below 500, or a 200 before them. */
 const PASSING = new Set(['SlowDown', 'RequestTimeout', 'InternalError', 'ServiceUnavailable']);
 
-/**
- * The name of an error. For an answer without a body, the SDK makes an error that reveals nothing.
- */
+/** The name of an error. For an answer without a body, the SDK makes an error that reveals nothing. */
 const nameOf = (error: Error): readonly [name: string, said: ErrorDetails] =>
   /^(?:Unknown|UnknownError|Error)$/.test(error.name)
     ? ['', {}]

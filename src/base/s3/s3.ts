@@ -5,14 +5,12 @@ import type { Http } from '../http/http.ts';
 import type { TlsOptions } from '../http/tls.ts';
 import { withoutUndefined } from '../lists.ts';
 import type { Retries } from '../retry.ts';
-import { rememberCredential, rememberSecret } from '../text/redact.ts';
 import { untilAborted } from '../wait.ts';
 import { explainS3Failure } from './failure.ts';
 import type * as sdkModule from './sdk.ts';
 
 type Sdk = typeof sdkModule;
 
-/** The input of an operation of the SDK. */
 export type S3Call = {
   readonly sdk: Sdk;
   readonly client: S3Client;
@@ -23,10 +21,7 @@ export type S3CallOptions = {
   /** Object of the request, for errors: `s3://bucket/key`. */
   readonly about: string;
   readonly signal: AbortSignal;
-  /**
-   * Milliseconds until the answer begins, including the time for sending; default: as for all
-   * requests.
-   */
+  /** Milliseconds until the answer begins, including the time for sending; default: as for all requests. */
   readonly timeout?: number;
 };
 
@@ -68,10 +63,10 @@ export function createS3(options: S3Options): S3 {
   return {
     endpoint: endpointOf(env),
     retries: http.retries,
-    hostOf: async (signal) => identify((await open()).client, signal),
+    hostOf: async (signal) => identify((await open()).client, http, signal),
     async call(operation, { about, signal, timeout }) {
       const { sdk, client } = await open();
-      const host = await identify(client, signal);
+      const host = await identify(client, http, signal);
       const given = { abortSignal: signal, ...withoutUndefined({ requestTimeout: timeout }) };
       return http.retries.run({ host, signal }, async () => {
         try {
@@ -101,8 +96,7 @@ async function openClient({ http, tls, env }: S3Options) {
       credentials: staticCredentials(env),
     }),
     forcePathStyle: endpoint !== undefined,
-    // Services other than AWS refuse checksums that they do not know; the signature covers the
-    // bytes.
+    // Services other than AWS refuse checksums that they do not know; the signature covers the bytes.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: 1,
@@ -124,7 +118,11 @@ function staticCredentials(env: NodeJS.ProcessEnv) {
  *
  * @returns the host of the service
  */
-async function identify({ config }: S3Client, signal: AbortSignal): Promise<string> {
+async function identify(
+  { config }: S3Client,
+  { redaction }: Http,
+  signal: AbortSignal,
+): Promise<string> {
   // Both may ask a service of the machine, which may not answer.
   const finding = config.region().catch((cause: unknown) => {
     throw noRegion(cause);
@@ -134,8 +132,8 @@ async function identify({ config }: S3Client, signal: AbortSignal): Promise<stri
     throw noCredentials(cause);
   });
   const found = await untilAborted(asking, signal);
-  rememberCredential(found.accessKeyId, found.secretAccessKey);
-  if (found.sessionToken !== undefined) rememberSecret(found.sessionToken);
+  redaction.addLogin(found.accessKeyId, found.secretAccessKey);
+  if (found.sessionToken !== undefined) redaction.add(found.sessionToken);
   const endpoint = await config.endpoint?.();
   if (!endpoint) return `s3.${region}.amazonaws.com`;
   const { hostname, port } = endpoint;
@@ -171,10 +169,7 @@ type HandlerOptions = { readonly abortSignal?: unknown; readonly requestTimeout?
 /** Headers that our `Http` sets by itself, or cannot send. */
 const LEFT_OUT = new Set(['content-length', 'expect', 'connection']);
 
-/**
- * Has the SDK send its requests through our own `Http`: the same proxies, certificates and time
- * limits as for registries.
- */
+/** Has the SDK use our own `Http`: the same proxies, certificates and time limits as for registries. */
 const createS3Handler = (http: Http, tls: TlsOptions | undefined) => ({
   async handle(request: S3Request, { abortSignal, requestTimeout }: HandlerOptions = {}) {
     const entries = Object.entries(request.headers);

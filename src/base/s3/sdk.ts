@@ -1,7 +1,4 @@
-/**
- * The part of the SDK that is used. The built program has this file as a separate one, which is
- * read only if an s3:// address is used.
- */
+/** The part of the SDK that is used: in the built program a separate file, read only for s3:// addresses. */
 
 export {
   AbortMultipartUploadCommand,

@@ -1,13 +1,14 @@
-import { readFile, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { digestOf, hexOf, type Digest } from '../digest.ts';
+import { digestFromHex, digestOf, hexOf, isDigestHex, type Digest } from '../digest.ts';
 import { explainDiskFailure } from '../disk/disk-errors.ts';
 import {
   digestFile,
   hasFile,
   makeDirectory,
+  placeFile,
+  readFileIfPresent,
   syncDirectory,
-  writeFileAtomic,
 } from '../disk/files.ts';
 import { openToRead } from '../disk/open-file.ts';
 import { publishFile } from '../disk/publish.ts';
@@ -21,10 +22,7 @@ import { claimPartial, releasePartial, type Partial } from './partial.ts';
 
 export type EnsureOptions = Pick<FillOptions<BlobSource>, 'signal' | 'onProgress' | 'bodyTime'>;
 
-/**
- * Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it gets its
- * name.
- */
+/** Blobs at `<directory>/sha256/<hex>`, each verified before it gets its name. */
 export type BlobCache = {
   /** Source of the stored blobs, for readers that verify themselves. */
   readonly source: BlobSource;
@@ -40,13 +38,10 @@ export type BlobCache = {
     sources: readonly BlobSource[],
     options: EnsureOptions,
   ) => Promise<string>;
-  /**
-   * The bytes of a manifest, verified; undefined if it is absent, damaged or larger than a
-   * manifest.
-   */
+  /** The bytes of a manifest, verified; undefined if it is absent, damaged or larger than a manifest. */
   read: (digest: Digest) => Promise<Buffer | undefined>;
-  /** True if a file has this name; its bytes are not read. */
-  has: (digest: Digest) => Promise<boolean>;
+  /** Digests of all files, whose bytes are not read. */
+  list: () => Promise<ReadonlySet<Digest>>;
   put: (bytes: Uint8Array) => Promise<Digest>;
   /** The path at which a blob is, or would be: for readers that verify themselves. */
   pathOf: (digest: Digest) => string;
@@ -59,6 +54,7 @@ export type BlobCache = {
 export function createBlobCache(directory: string): BlobCache {
   const verified = new Set<Digest>();
   const running = new Map<Digest, Promise<string>>();
+  const documents = createDocuments();
   const pathOf = (digest: Digest): string => join(directory, 'sha256', hexOf(digest));
 
   const ensure: BlobCache['ensure'] = async (blob, sources, options) => {
@@ -98,24 +94,26 @@ export function createBlobCache(directory: string): BlobCache {
       }
     },
     pathOf,
-    read: (digest) => readSmall(pathOf(digest), digest),
-    has: (digest) => hasFile(pathOf(digest)),
+    async read(digest) {
+      const known = documents.get(digest);
+      if (known) return known;
+      const bytes = await readSmall(pathOf(digest), digest);
+      if (bytes) documents.keep(digest, bytes);
+      return bytes;
+    },
+    list: () => listBlobs(join(directory, 'sha256')),
     async put(bytes) {
       const digest = digestOf(bytes);
-      try {
-        await writeFileAtomic(pathOf(digest), bytes);
-      } catch (error) {
+      await placeFile(pathOf(digest), bytes).catch((error: unknown) => {
         throw explainDiskFailure(error, { directory, needed: bytes.length });
-      }
+      });
+      documents.keep(digest, Buffer.from(bytes));
       return digest;
     },
   };
 }
 
-/**
- * Fetches a blob next to its place, verifies it while it passes, syncs, and renames. If it fails,
- * the bytes so far stay for the next run.
- */
+/** Fetches a blob next to its place, verifies, syncs, renames. After a failure the bytes so far stay. */
 async function download(
   path: string,
   partial: Partial,
@@ -134,10 +132,7 @@ async function download(
   }
 }
 
-/**
- * Waits for earlier work, regardless of its success, which matters to its own caller: the next one
- * checks for itself.
- */
+/** Waits for earlier work, regardless of its success: the next caller checks for itself. */
 async function settle(work: Promise<string>, signal: AbortSignal): Promise<void> {
   await untilAborted(
     work.then(
@@ -164,18 +159,39 @@ async function isIntact(
   return false;
 }
 
+/** Bytes of documents that are kept in memory: several steps of a run read each manifest. */
+const MAX_KEPT = 16 * 1024 * 1024;
+
+/** Keeps the bytes of documents, verified, until they are too many; the others are read each time. */
+function createDocuments() {
+  const kept = new Map<Digest, Buffer>();
+  let left = MAX_KEPT;
+  return {
+    get: (digest: Digest) => kept.get(digest),
+    keep(digest: Digest, bytes: Buffer): void {
+      if (bytes.length > left || kept.has(digest)) return;
+      left -= bytes.length;
+      kept.set(digest, bytes);
+    },
+  };
+}
+
+async function listBlobs(directory: string): Promise<ReadonlySet<Digest>> {
+  try {
+    const names = await readdir(directory);
+    return new Set(names.filter(isDigestHex).map(digestFromHex));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return new Set();
+    throw error;
+  }
+}
+
 /** Bytes of the largest document that is read whole. */
 const MAX_DOCUMENT_SIZE = 4 * 1024 * 1024;
 
 async function readSmall(path: string, digest: Digest): Promise<Buffer | undefined> {
-  try {
-    if ((await stat(path)).size > MAX_DOCUMENT_SIZE) return undefined;
-    const bytes = await readFile(path);
-    return digestOf(bytes) === digest ? bytes : undefined;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
+  const bytes = await readFileIfPresent(path, MAX_DOCUMENT_SIZE);
+  return bytes && digestOf(bytes) === digest ? bytes : undefined;
 }
 
 const READ_SIZE = 1 << 20;

@@ -1,6 +1,7 @@
 import type { Digest } from '../digest.ts';
 import { openListed } from '../disk/open-file.ts';
-import { type FillOptions, joinAnswers, restate } from '../download/fill-file.ts';
+import type { FillOptions } from '../download/fill-file.ts';
+import { joinAnswers, restate } from '../download/source-answers.ts';
 import {
   type OpenBytes,
   type OpenOptions,
@@ -44,13 +45,11 @@ export type FilePosition = {
   /** True if a record of an earlier build vouches for the bytes; else the reader verifies. */
   readonly isRecorded?: boolean;
   /**
-   * True if others write to its folder: it was seen as a file, and is opened only if no link took
-   * its place.
+   * True if others write to its folder: it was seen as a file, and is opened only if no link took its place.
    */
   readonly isListed?: boolean;
 };
 
-/** Creates a source for blobs in files of this machine. */
 export const createLocalSource = (
   name: string,
   fileOf: NonNullable<BlobSource['fileOf']>,
@@ -68,7 +67,6 @@ export const createLocalSource = (
   },
 });
 
-/** True if one of these sources has a file of this machine with the blob. */
 export async function hasLocal(sources: readonly BlobSource[], blob: Content): Promise<boolean> {
   for (const source of sources) {
     if ((await source.fileOf?.(blob)) !== undefined) return true;
@@ -77,8 +75,7 @@ export async function hasLocal(sources: readonly BlobSource[], blob: Content): P
 }
 
 /**
- * Reads a blob from `offset` to its end, from the first source that has it to the last:
- * `readSources`.
+ * Reads a blob from `offset` to its end, from the first source that has it to the last: `readSources`.
  *
  * @throws if no source is left: an error that names the blob and the answer of each source, with
  * the code of the worst (`findWorst`): IntegrityError `blob.too-long`, `blob.too-short`;

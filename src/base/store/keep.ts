@@ -1,6 +1,6 @@
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { digestFromHex, type Digest } from '../digest.ts';
+import { digestFromHex, type Digest, isDigestHex } from '../digest.ts';
 import { isUnreadable } from '../disk/disk-errors.ts';
 import { digestOpenFile } from '../disk/files.ts';
 import { openListed } from '../disk/open-file.ts';
@@ -17,17 +17,13 @@ export type CachedBlob = {
   readonly used: number;
 };
 
-/**
- * Lists the files of a shared cache, the longest unused first.
- *
- * @throws ConfigError `cache.unreadable`
- */
+/** Lists the files of a shared cache, the longest unused first. @throws ConfigError `cache.unreadable` */
 export async function listCache(directory: string): Promise<readonly CachedBlob[]> {
   const { blobs } = sharedFolders(directory);
   const names = await readNames(blobs);
   const found = await Promise.all(
     names
-      .filter((name) => /^[0-9a-f]{64}$/.test(name))
+      .filter((name) => isDigestHex(name))
       .map(async (name) => {
         const file = await readFileOf(join(blobs, name));
         return file && { ...file, digest: digestFromHex(name) };

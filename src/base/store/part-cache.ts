@@ -54,10 +54,9 @@ const TRAILER = 32;
 const PIECE = 1 << 18;
 
 /**
- * Parts of ISOs on this disk, as many as fit; the least recently read part is removed first. A
- * part is fetched once, regardless of the number of readers, and waiting readers get it from
- * memory. A part that an earlier run left is verified when it is first read, and fetched again if
- * it is damaged.
+ * Parts of ISOs on this disk, as many as fit; the least recently read part is removed first. A part is
+ * fetched once, regardless of the number of readers, and waiting readers get it from memory. A part that an
+ * earlier run left is verified when it is first read, and fetched again if it is damaged.
  */
 export async function openPartCache(options: PartCacheOptions): Promise<PartCache> {
   const files = await openFiles(options);

@@ -17,7 +17,6 @@ import { type BlobSource, type Content, createLocalSource, describeBlob } from '
 
 /* Owns the folder of blobs that many builds share. */
 
-/** The folders of a shared cache. */
 export const sharedFolders = (directory: string) => ({
   blobs: join(directory, 'sha256'),
   partial: join(directory, 'partial'),
@@ -27,10 +26,7 @@ export const sharedFolders = (directory: string) => ({
 export type SharedCacheOptions = {
   readonly directory: string;
   readonly signal: AbortSignal;
-  /**
-   * Called when the folder cannot be used and registries are asked instead, and when another build
-   * is waited for.
-   */
+  /** Called when registries are asked instead of the folder, and when another build is waited for. */
   readonly warn: (message: string) => void;
   /** Milliseconds that another build may hold a claim; default: as hosts are waited for. */
   readonly retryFor?: number;
@@ -43,12 +39,8 @@ export type SharedCacheOptions = {
  * trusted: the reader of a blob verifies it, and a wrong blob costs a download from elsewhere.
  */
 export type SharedCache = {
-  /** Source of the stored blobs. */
   readonly local: BlobSource;
-  /**
-   * A source that has every blob of others: a missing blob is fetched into the folder by one of the
-   * builds, and the others wait for it.
-   */
+  /** Has every blob of `sources`: one build fetches a missing blob into the folder, others wait for it. */
   readonly over: (sources: readonly BlobSource[]) => BlobSource;
 };
 
@@ -153,10 +145,7 @@ type Fetching = {
   readonly onFetched: OnFetched | undefined;
 };
 
-/**
- * Fetches a blob, building on the parts that earlier builds left: they are copied, because an
- * owner that is not dead yet may still write to its file.
- */
+/** Builds on copies of the parts that earlier builds left: an owner that still lives may write to them. */
 async function fetchUnder(lease: Lease, blob: Content, fetching: Fetching): Promise<void> {
   try {
     const left = await listLeft(fetching.folders.partial, hexOf(blob.digest));
@@ -207,9 +196,7 @@ async function makeFolder(path: string): Promise<void> {
 
 type Left = { readonly path: string; readonly size: number };
 
-/**
- * Begins a new file with the first part that can be read. A part that cannot be read costs nothing.
- */
+/** Begins a new file with the first part that can be read. A part that cannot be read costs nothing. */
 async function inherit(
   left: readonly Left[],
   own: string,

@@ -18,8 +18,7 @@ const BACKTRACKING = /^(?:\\[1-9k]|\(\?(?:[=!>]|<[=!]))/;
  * Compiles a regular expression with the syntax and the meaning of Go's package `regexp`
  * (https://pkg.go.dev/regexp/syntax, flag Perl).
  *
- * @throws ConfigError `pattern.malformed` for a pattern that Go refuses, with the position of the
- * character
+ * @throws ConfigError `pattern.malformed` for a pattern that Go refuses, with the position of the character
  */
 export function compileGoPattern(pattern: string): GoPattern {
   try {

@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Digest } from '../digest.ts';
 
-/**
- * Any value that JSON can hold. `undefined` members of objects are left out, as JSON.stringify
- * does.
- */
+/** Any value that JSON can hold. `undefined` members of objects are left out, as JSON.stringify does. */
 export type Json =
   null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined };
 
@@ -16,10 +13,7 @@ export function formatCanonicalJson(value: Json): string {
   return JSON.stringify(sortKeys(value));
 }
 
-/**
- * The digest of the canonical text, without building the text: for a value of 50 MB the text would
- * take as much memory again.
- */
+/** The digest of the canonical text, without building it: it would take as much memory as the value. */
 export function digestCanonicalJson(value: Json): Digest {
   const hash = createHash('sha256');
   let text = '';
@@ -56,10 +50,7 @@ function writeCanonical(value: Json, write: (piece: string) => void): void {
   write(`${separator === ',' ? '' : separator}${isList ? ']' : '}'}`);
 }
 
-/**
- * JSON with its keys in canonical order, indented by two spaces and ended by a newline: for files
- * that people read.
- */
+/** JSON for people: keys in canonical order, indented by two spaces, ended by a newline. */
 export function formatReadableJson(value: Json): string {
   return `${JSON.stringify(sortKeys(value), null, 2)}\n`;
 }

@@ -1,112 +1,6 @@
 import { decodeUserInfo } from '../http/basic.ts';
 import { isObject } from '../lists.ts';
-
-/** A text that represents a secret in an output, and the way to find it there. */
-export type SecretForm = {
-  readonly text: string;
-  /**
-   * `word`: only if no letter or digit is next to it, because it may be part of a word. `name`:
-   * only if no character of paths and hosts is next to it, either. `run`: with all base64
-   * characters around it.
-   */
-  readonly match: 'text' | 'word' | 'name' | 'run';
-};
-
-/** Shorter texts are parts of words everywhere. */
-const LONG = 8;
-
-/** Characters of the longest text that a program prints as a whole. */
-const LONGEST = 64 * 1024;
-const LONGEST_NAME = 1024;
-
-/**
- * Every form in which programs print a secret: as it is, escaped as JSON (once, twice, as Go
- * does), in quotes of YAML, percent-encoded (RFC 3986, forms), and in base64 of it or of any text
- * with it inside. Empty for a text over 64 KiB.
- */
-export function listSecretForms(given: string): readonly SecretForm[] {
-  if (given.length > LONGEST) return [];
-  const value = Buffer.from(given).toString(); // halves of surrogate pairs have no percent-encoding
-  const match = value.length < LONG ? 'word' : 'text';
-  const json = escapeJson(value);
-  const go = escapeGo(value);
-  // A pull secret is JSON, is a text in YAML or JSON, and is printed in JSON.
-  const bases = [
-    value,
-    json,
-    escapeJson(json),
-    escapeJson(escapeJson(json)),
-    go,
-    escapeJson(go),
-    escapeGo(json),
-    escapeGo(go),
-  ];
-  const different = [...new Set(bases)];
-  const texts = different.flatMap(listQuoted);
-  const encoded = different.flatMap((text) => listBase64(Buffer.from(text)));
-  return [
-    ...[...new Set(texts)].map((text) => ({ text, match }) as const),
-    ...[...new Set(encoded)].map((text) => ({ text, match: 'run' }) as const),
-  ];
-}
-
-function listQuoted(text: string): readonly string[] {
-  const percent = encodeURIComponent(text);
-  return [
-    text,
-    text.replaceAll('/', String.raw`\/`),
-    text.replaceAll("'", "''"),
-    percent,
-    lowerEscapes(percent),
-    encodeRest(percent),
-    lowerEscapes(encodeRest(percent)),
-    encodeURI(text),
-    new URLSearchParams({ a: text }).toString().slice(2),
-  ];
-}
-
-/**
- * Forms of a user name: plain words are left out, because `admin` reveals nothing and is in many
- * texts.
- */
-export function listNameForms(name: string): readonly SecretForm[] {
-  if (name.length < 4 || name.length > LONGEST_NAME || /^[a-z]+$/.test(name)) return [];
-  return listSecretForms(name).map((form) =>
-    form.match === 'run' || !/^[\w-]+$/.test(name) ? form : { ...form, match: 'name' },
-  );
-}
-
-const escapeJson = (text: string): string => JSON.stringify(text).slice(1, -1);
-
-/** Go's encoding/json escapes the characters that have a meaning in HTML. */
-const escapeGo = (text: string): string =>
-  escapeJson(text)
-    .replaceAll('&', String.raw`\u0026`)
-    .replaceAll('<', String.raw`\u003c`)
-    .replaceAll('>', String.raw`\u003e`);
-
-const lowerEscapes = (text: string): string =>
-  text.replaceAll(/%[0-9A-F]{2}/g, (escape) => escape.toLowerCase());
-
-/** encodeURIComponent leaves these characters as they are, other programs do not. */
-const encodeRest = (text: string): string =>
-  text.replaceAll(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-
-/**
- * RFC 4648: the base64 text of the bytes for each place of their first byte in a group of three,
- * without the characters that depend on the bytes next to them. In both alphabets.
- */
-function listBase64(bytes: Buffer): readonly string[] {
-  if (bytes.length < LONG) return bytes.length === 0 ? [] : [bytes.toString('base64')];
-  const texts = [0, 1, 2].map((before) => {
-    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
-    return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
-  });
-  return [...new Set([...texts, ...texts.map((t) => t.replaceAll('+', '-').replaceAll('/', '_'))])];
-}
+import { listNameForms, listSecretForms, type SecretForm } from './secret-forms.ts';
 
 const SECRET_QUERY = /token|sig|secret|password|credential|auth|key|policy/i;
 const MASK = '[redacted]';
@@ -129,44 +23,82 @@ export function redactUrl(url: URL | string): string {
 }
 
 /**
- * Every form of every secret that this process has read. One list for the whole process: a secret
- * that is read in one place is printed in another, and the code that prints cannot be expected to
- * know it.
+ * A text that means a host, with a mask in place of `user:password` before it. Digests have no slash, and
+ * no host is before them alone.
  */
-const known = new Map<string, SecretForm>();
-/** The longest first, so that no part of a secret is left next to a mask. */
-let ordered: readonly SecretForm[] | undefined;
-
-/**
- * Characters of the shortest line of a longer secret, such as a key, that is masked when
- * printed alone.
- */
-const SHORTEST_LINE = 12;
-
-/**
- * Has `redact` mask a password, token or key in each of its forms from now on; for a pull secret,
- * every credential in it. Texts of one character are not masked: they would hide every other word.
- */
-export function rememberSecret(value: string): void {
-  const text = value.trim();
-  if (text.length < 2 || /^<[\w-]+>$/.test(text)) return; // the placeholder of a template
-  if (text.startsWith('{')) rememberPullSecret(text);
-  const all = listSecretForms(text);
-  const forms = OWN_WORDS.has(text) ? all.filter(({ match }) => match === 'run') : all;
-  if (forms.length === 0) return; // too long to be printed, and so are its lines together
-  rememberForms(forms);
-  const lines = text.split(/[\r\n]+/).map((line) => line.trim());
-  for (const line of lines.length > 1 ? lines : []) {
-    if (line.length >= SHORTEST_LINE && !line.startsWith('-----')) {
-      rememberForms(listSecretForms(line));
-    }
-  }
+export function maskLogin(text: string): string {
+  const [, password, rest] = /^(?:[a-z]+:\/\/)?[^:@/]*:(?!\/\/)(.*)@([^@]*)$/is.exec(text) ?? [];
+  if (password === undefined || rest === undefined) return text;
+  return password.includes('/') && !rest.includes('/') ? text : `${MASK}@${rest}`;
 }
 
 /**
- * Words of messages. A mask in place of one would reveal a password that is the same word, and hide what
- * the user must do.
+ * The secrets that a command line has read, in every form in which programs print them. Made once; code
+ * that reads a secret gets it and adds to it, and code that prints asks it: a secret that is read in one
+ * place is printed in another, which cannot be expected to know it.
  */
+export type Redaction = {
+  /**
+   * Masks a password, token or key from now on; for a pull secret, every credential in it. Texts of one
+   * character are not masked: they would hide every other word.
+   */
+  readonly add: (secret: string) => void;
+  /** Masks `user:password`, its parts, and its base64 form as it is written. */
+  readonly addLogin: (username: string, password: string) => void;
+  /** Masks the credential of an entry of containers-auth.json(5). */
+  readonly addEntry: (entry: Entry) => void;
+  /** A text without the secrets that were read, regardless of the text around them. */
+  readonly maskValues: (text: string) => string;
+  /** The same, with addresses masked as by `redactAddresses`. */
+  readonly mask: (text: string) => string;
+};
+
+export function createRedaction(): Redaction {
+  const known = new Map<string, SecretForm>();
+  /** The longest first, so that no part of a secret is left next to a mask. */
+  let ordered: readonly SecretForm[] | undefined;
+  const addForms = (forms: readonly SecretForm[]): void => {
+    for (const form of forms) {
+      if (known.has(form.text)) continue;
+      known.set(form.text, form);
+      ordered = undefined;
+    }
+  };
+  const maskValues = (text: string): string => {
+    ordered ??= [...known.values()].sort((a, b) => b.text.length - a.text.length);
+    return ordered.reduce(maskForm, text);
+  };
+  return {
+    add(secret) {
+      addForms(formsOfSecret(secret));
+    },
+    addLogin(username, password) {
+      addForms(formsOfLogin(username, password));
+    },
+    addEntry(entry) {
+      addForms(formsOfEntry(entry));
+    },
+    maskValues,
+    mask: (text) => redactAddresses(maskValues(text)),
+  };
+}
+
+/** Characters of the shortest line of a longer secret, such as a key, that is masked when printed alone. */
+const SHORTEST_LINE = 12;
+
+function formsOfSecret(value: string): readonly SecretForm[] {
+  const text = value.trim();
+  if (text.length < 2 || /^<[\w-]+>$/.test(text)) return []; // the placeholder of a template
+  const inner = text.startsWith('{') ? formsOfPullSecret(text) : [];
+  const all = listSecretForms(text);
+  const forms = OWN_WORDS.has(text) ? all.filter(({ match }) => match === 'run') : all;
+  if (forms.length === 0) return inner; // too long to be printed, and so are its lines together
+  const lines = text.split(/[\r\n]+/).map((line) => line.trim());
+  const alone = lines.filter((line) => line.length >= SHORTEST_LINE && !line.startsWith('-----'));
+  return [...inner, ...forms, ...(lines.length > 1 ? alone.flatMap(listSecretForms) : [])];
+}
+
+/** A mask in place of one of these words would reveal a password that is the same, and hide what to do. */
 const OWN_WORDS: ReadonlySet<string> = new Set(
   (
     'address auth basic bearer certificate cluster config configuration credential credentials default ' +
@@ -176,53 +108,40 @@ const OWN_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Has `redact` mask `user:password`, its parts, and its base64 form as it is written. */
-export function rememberCredential(username: string, password: string): void {
-  rememberForms(listNameForms(username));
-  rememberSecret(password);
-  rememberSecret(`${username}:${password}`);
-}
+const formsOfLogin = (username: string, password: string): readonly SecretForm[] => [
+  ...listNameForms(username),
+  ...formsOfSecret(password),
+  ...formsOfSecret(`${username}:${password}`),
+];
 
-function rememberPullSecret(json: string): void {
+function formsOfPullSecret(json: string): readonly SecretForm[] {
   let document: unknown;
   try {
     document = JSON.parse(json);
   } catch {
-    return; // the whole text is remembered, and the code that needs its parts reports that it is not JSON
+    return []; // the whole text is masked, and the code that needs its parts reports that it is not JSON
   }
   const auths = (document as { auths?: unknown } | null)?.auths;
-  if (!isObject(auths)) return;
-  for (const entry of Object.values(auths)) if (isObject(entry)) rememberEntry(entry);
+  return isObject(auths) ? Object.values(auths).filter(isObject).flatMap(formsOfEntry) : [];
 }
 
-/** An entry of containers-auth.json(5). */
-export function rememberEntry(entry: Readonly<Record<string, unknown>>): void {
+type Entry = Readonly<Record<string, unknown>>;
+
+function formsOfEntry(entry: Entry): readonly SecretForm[] {
   const text = (key: string): string => {
     const value = entry[key];
     return typeof value === 'string' ? value : '';
   };
-  for (const key of ['auth', 'password', 'identitytoken', 'registrytoken']) {
-    rememberSecret(text(key));
-  }
-  for (const key of ['username', 'email']) rememberForms(listNameForms(text(key)));
   const pair = Buffer.from(text('auth'), 'base64');
   const colon = pair.indexOf(':');
   const { username, password } = decodeUserInfo(pair.subarray(0, colon), pair.subarray(colon + 1));
-  if (colon > 0) rememberCredential(username, password.replace(/(?<!\0)\0+$/, ''));
-}
-
-function rememberForms(forms: readonly SecretForm[]): void {
-  for (const form of forms) {
-    if (known.has(form.text)) continue;
-    known.set(form.text, form);
-    ordered = undefined;
-  }
-}
-
-/** A text without the secrets that were read, regardless of the text around them. */
-export function redactValues(text: string): string {
-  ordered ??= [...known.values()].sort((a, b) => b.text.length - a.text.length);
-  return ordered.reduce(mask, text);
+  return [
+    ...['auth', 'password', 'identitytoken', 'registrytoken'].flatMap((key) =>
+      formsOfSecret(text(key)),
+    ),
+    ...['username', 'email'].flatMap((key) => listNameForms(text(key))),
+    ...(colon > 0 ? formsOfLogin(username, password.replace(/(?<!\0)\0+$/, '')) : []),
+  ];
 }
 
 const BESIDE = {
@@ -232,7 +151,7 @@ const BESIDE = {
   run: '',
 } as const satisfies Record<SecretForm['match'], string>;
 
-function mask(text: string, { text: form, match }: SecretForm): string {
+function maskForm(text: string, { text: form, match }: SecretForm): string {
   if (!text.includes(form)) return text;
   if (match === 'text') return text.replaceAll(form, MASK);
   if (match === 'run') return maskRuns(text, form);
@@ -249,8 +168,7 @@ function mask(text: string, { text: form, match }: SecretForm): string {
 const BASE64 = /[A-Za-z0-9+/=_-]/;
 
 /**
- * Masks runs of characters. A regular expression would look at a long run again from each of its
- * characters.
+ * Masks runs of characters. A regular expression would look at a long run again from each of its characters.
  */
 function maskRuns(text: string, form: string): string {
   let result = '';
@@ -278,12 +196,9 @@ const USER_INFO =
  */
 const OWN_FORM = /^https?:\/\/(?:USER:PASSWORD@)?[A-Z]+(?::[A-Z]+)?(?:\/[/A-Z]*)?[;:,.!?)\]]*$/;
 
-/**
- * A text without the secrets that were read, and with every URL without user info and with the
- * values of secret-looking parameters masked.
- */
-export function redact(text: string): string {
-  const plain = redactValues(text).replaceAll(USER_INFO, '$1');
+/** A text with every URL without user info and with the values of secret-looking parameters masked. */
+export function redactAddresses(text: string): string {
+  const plain = text.replaceAll(USER_INFO, '$1');
   return plain.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
     if (OWN_FORM.test(match)) return match;
     const marks = /(?<![;:,.!?)\]])[;:,.!?)\]]+$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL

@@ -45,10 +45,9 @@ function countEdits(from: string, to: string): number {
 }
 
 /**
- * Characters that command a terminal (C0, C1, DEL), turn text around (bidi controls), or are
- * invisible: format characters, tags, variation selectors, fillers, blanks other than the space,
- * halves of surrogate pairs. Tab and line break are not included. Defined by Unicode properties,
- * so that none is forgotten.
+ * Characters that command a terminal (C0, C1, DEL), turn text around (bidi controls), or are invisible:
+ * format characters, tags, variation selectors, fillers, blanks other than the space, halves of surrogate
+ * pairs. Tab and line break are not included. Defined by Unicode properties, so that none is forgotten.
  */
 const COMMANDING =
   /(?![\t\n ])[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffe\uffff]/gu;
@@ -57,10 +56,7 @@ const COMMANDING =
 export const toPrintableLines = (text: string): string =>
   text.replaceAll(COMMANDING, escapeCharacter);
 
-/**
- * A text of unknown origin on one line (the name of a file, or a key); control characters are
- * escaped.
- */
+/** A text of unknown origin on one line (the name of a file, or a key); control characters are escaped. */
 export const toPrintable = (text: string): string =>
   toPrintableLines(text).replaceAll('\n', escapeCharacter);
 
@@ -78,10 +74,7 @@ export function describeValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/**
- * A character in the escaped form of JSON and YAML (1.2.2, 5.7): `\u` and four hex digits, for
- * each of its UTF-16 units.
- */
+/** `\u` and four hex digits for each UTF-16 unit, as in JSON and YAML (1.2.2, 5.7). */
 export const escapeCharacter = (character: string): string =>
   Array.from(
     { length: character.length },
@@ -104,14 +97,13 @@ export function formatSize(bytes: number): string {
 /** The form that `parseSize` reads, for errors and `--help`. */
 export const SIZE_FORM = 'a size such as 700MiB or 4GiB';
 
-/**
- * Bytes of a size, rounded down: `45GiB`, `4.7 GB`, `1024`. undefined for other texts, and for
- * more than an integer holds exactly.
- */
+/** A size with its unit. */
+export const SIZE = /^([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(?:([KMGT])(i?))?B$/u;
+
+/** Bytes of `45GiB`, `4.7 GB`, `1024`, rounded down; undefined for other texts, and from 2^53 on. */
 export function parseSize(text: string): number | undefined {
-  const [, number, prefix = '', base] =
-    /^(\d{1,15}(?:\.\d{1,15})?) ?(?:([KMGT]?)(i?)B)?$/.exec(text) ?? [];
-  if (number === undefined || (prefix === '' && base === 'i')) return undefined;
+  const [, number, prefix = '', base] = SIZE.exec(/\d$/.test(text) ? `${text}B` : text) ?? [];
+  if (number === undefined) return undefined;
   const power = ['', 'K', 'M', 'G', 'T'].indexOf(prefix);
   const size = Math.floor(Number(number) * (base === 'i' ? 1024 : 1000) ** power);
   return Number.isSafeInteger(size) ? size : undefined;
@@ -132,15 +124,17 @@ export function formatDuration(milliseconds: number): string {
 const TIME_UNITS = [3_600_000, 60_000, 1000] as const;
 
 /** The form that `parseDuration` reads, for errors and `--help`. */
-export const DURATION_FORM = 'a time such as 30s, 10m or 1h30m; 0s for none';
+export const DURATION_FORM = 'a time such as 30s, 10m or 1h30m, with 99h at most; 0s for none';
 
-/**
- * Milliseconds of a duration in hours, minutes and seconds, in the form of Go's time.ParseDuration:
- * `1h30m`, `90s`, `0`. undefined for other texts.
- */
+/** The same where a time is required. */
+export const TIME_FORM = 'a time such as 30s, 10m or 1h30m, with 99h at most; a second or more';
+
+export const DURATION = /^(?=.)(?:([0-9]{1,2})h)?(?:([0-9]{1,4})m)?(?:([0-9]{1,5})s)?$/u;
+
+/** Milliseconds of `1h30m`, `90s`, `0`, in the form of Go's time.ParseDuration; undefined for other texts. */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0;
-  const match = /^(?=.)(?:(\d{1,2})h)?(?:(\d{1,4})m)?(?:(\d{1,5})s)?$/.exec(text);
+  const match = DURATION.exec(text);
   if (!match) return undefined;
   const [, ...numbers] = match;
   return TIME_UNITS.reduce((sum, unit, index) => sum + unit * Number(numbers[index] ?? 0), 0);
@@ -151,3 +145,7 @@ export const joinProblem = (thing: string, problem: string): string =>
   /^(?:begins|contains|ends|has|is|must|names|says) /.test(problem)
     ? `${thing} ${problem}`
     : `${thing}: ${problem}`;
+
+/** Go leaves an empty text out of what it writes, as if it had not been given. */
+export const unlessEmpty = (text: string | undefined): string | undefined =>
+  text === '' ? undefined : text;

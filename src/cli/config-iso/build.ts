@@ -10,7 +10,7 @@ import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos
 import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';
 import type { CliHost } from '../host.ts';
 import { addTo, createWaitOption, parseWhole, refuseOption } from '../options.ts';
-import { createForceOption, writeFormatted } from '../terminal/output.ts';
+import { createForceOption } from '../terminal/output.ts';
 import { createProgress } from '../terminal/progress.ts';
 import {
   addSitesOptions,
@@ -30,6 +30,16 @@ import {
   registerConfigIsoCheck,
   registerConfigIsoValidate,
 } from './validate.ts';
+import {
+  type Report,
+  gap,
+  lineOf,
+  listRows,
+  say,
+  writeReport,
+  nextStep,
+  rowsOf,
+} from '../terminal/report.ts';
 
 type BuildOptions = SitesOptions & {
   readonly out?: string;
@@ -41,9 +51,9 @@ type BuildOptions = SitesOptions & {
   readonly useGeneration?: readonly (readonly [name: string, number: number])[];
   readonly retainFrom?: string;
   readonly kubeconfig?: string;
+  readonly medium?: string;
 };
 
-/** Registers `sealift config-iso build|validate|generations|show|diff|check`. */
 export function registerConfigIso(program: Command, host: CliHost): void {
   const command = program
     .command('config-iso')
@@ -84,6 +94,10 @@ function registerConfigIsoBuild(parent: Command, host: CliHost): void {
       'use keys and ids that openshift-install made: its directory, a folder of such directories by site name, or an ISO',
     )
     .option('--kubeconfig <file>', 'kubeconfig that belongs to what --retain-from names')
+    .option(
+      '--medium <iso>',
+      'live ISO that the hosts boot: for sites with agent-config.yaml, which agents install',
+    )
     .addOption(createForceOption())
     .addOption(createWaitOption())
     .addHelpText(
@@ -98,18 +112,22 @@ function registerConfigIsoBuild(parent: Command, host: CliHost): void {
         '  $ sealift config-iso build ./alpha --retain-from old.iso --kubeconfig old-kubeconfig',
     )
     .action(async (sites: string, options: BuildOptions) => {
-      const report = await run(readRequest(sites, options, host), options, host);
+      const report = await run(await readRequest(sites, options, host), options, host);
       const { findings, failed } = report;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...report.sites, ...failed]);
-      await writeFormatted({ host, ...options }, report, () => formatReport(report, options, host));
+      await writeReport({ host, ...options }, report, () => describeIsos(report, options, host));
       refuseFailed(report, { of: report.sites.length, what: 'were not built', hint: AGAIN });
     });
 }
 
-function readRequest(sites: string, options: BuildOptions, host: CliHost): ConfigIsosRequest {
+async function readRequest(
+  sites: string,
+  options: BuildOptions,
+  host: CliHost,
+): Promise<ConfigIsosRequest> {
   refuseContradictions(options);
-  const request = readSitesRequest(sites, options, host);
-  const { retainFrom, kubeconfig, rotate, force, newIdentity, useGeneration } = options;
+  const request = await readSitesRequest(sites, options, host);
+  const { retainFrom, kubeconfig, rotate, force, newIdentity, useGeneration, medium } = options;
   return {
     ...request,
     out: readOut(options.out, request, host),
@@ -120,6 +138,7 @@ function readRequest(sites: string, options: BuildOptions, host: CliHost): Confi
     ...(retainFrom !== undefined && {
       retainFrom: resolveGiven(host.cwd, retainFrom, '--retain-from'),
     }),
+    ...(medium !== undefined && { medium: resolveGiven(host.cwd, medium, '--medium') }),
     ...(kubeconfig !== undefined && {
       kubeconfig: resolveGiven(host.cwd, kubeconfig, '--kubeconfig'),
     }),
@@ -215,24 +234,33 @@ const AGAIN =
 /** Most failed sites that the report names. */
 const NAMED = 10;
 
-function formatReport(report: ConfigIsosReport, options: BuildOptions, host: CliHost): string {
+export function describeIsos(
+  report: ConfigIsosReport,
+  options: BuildOptions,
+  host: CliHost,
+): Report {
   const { sites, failed, made, reused } = report;
   const out = relative(host.cwd, report.out) || '.';
   const size = sites.reduce((sum, site) => sum + site.size, 0);
   const names = failed.slice(0, NAMED).map(({ name }) => toPrintable(name));
   const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : '';
   const first = sites[0] && join(out, sites[0].iso);
-  return [
-    '',
-    `${sites.length} of ${sites.length + failed.length} configuration ISOs are in ${out}: ` +
-      `${made} made, ${reused} reused, ${formatSize(size)}`,
-    '',
-    ...(failed.length === 0 ? [] : [`  failed    ${names.join(', ')}${more}`]),
-    ...(options.dropIn ? [] : [`  list      ${join(out, 'sites.json')}`]),
-    '  secrets   pull secret and private keys on each ISO; kubeconfig and password in auth/',
-    ...(first === undefined
-      ? []
-      : ['', `next: ${formatCommand('config-iso', 'show', { path: first })}`]),
-    '',
-  ].join('\n');
+  return {
+    title: ['Configuration ISOs'],
+    body: [
+      gap,
+      lineOf(
+        say`${sites.length} of ${sites.length + failed.length} configuration ISOs are in ${out}: ${made} made, ${reused} reused, ${formatSize(size)}`,
+      ),
+      gap,
+      ...listRows({ indent: 2, width: 10 }, [
+        ...rowsOf('failed', failed.length === 0 ? [] : [say`${names.join(', ')}${[more]}`]),
+        ...rowsOf('list', options.dropIn ? [] : [say`${join(out, 'sites.json')}`]),
+        ['secrets', ['pull secret and private keys on each ISO; kubeconfig and password in auth/']],
+      ]),
+      ...(first === undefined
+        ? []
+        : [gap, nextStep(formatCommand('config-iso', 'show', { path: first }))]),
+    ],
+  };
 }

@@ -4,38 +4,46 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { variableOf } from '../../base/environment.ts';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
+import { isMinorVersion, isVersion } from '../../openshift/release/version.ts';
+import type { SiteFlow } from '../../sites/resources/shape.ts';
 import type { SitesRequest } from '../../stages/request.ts';
 import type { CliHost } from '../host.ts';
 import { refuseOption } from '../options.ts';
-import { readEpoch } from '../request.ts';
+import { readEpoch } from '../ask-iso.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
-import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { createLogFormatOption } from '../terminal/progress.ts';
+import { addSeedOption, readAskedSeed, type SeedOptions } from './seed.ts';
 
-/** Options of both `build` and `validate`. */
-export type SitesOptions = {
+export type SitesOptions = SeedOptions & {
   readonly template?: string;
+  readonly flow?: SiteFlow;
   readonly dropIn: boolean;
   readonly allowShared?: readonly SharedFact[];
-  readonly seedVersion?: string;
   readonly outputFormat: OutputFormat;
-  readonly logFormat: LogFormat;
 };
 
 type SharedFact = (typeof SHARED)[number];
 
-/**
- * Facts that sites may share. Names and ids of clusters and MAC addresses are not among them: they
- * identify a cluster or a host for good.
- */
+/** Facts that sites may share, but not names, ids and MAC addresses: these identify a cluster or a host. */
 const SHARED = ['address', 'hostname'] as const;
 
 const SITES =
-  'folder of site folders, one site folder, .zip, .tar or .tar.gz of either, or .csv or .yaml table';
+  'folder of site folders, one site folder, .zip, .tar or .tar.gz of either, or .xlsx, .csv or .yaml table';
 
 export const addSitesOptions = (command: Command): Command =>
+  addSeedOption(addOwnOptions(command))
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+const addOwnOptions = (command: Command): Command =>
   command
     .argument('<sites>', SITES)
     .option('--template <dir>', 'site folder with {{ column }} placeholders that a table fills')
+    .option(
+      '--flow <kind>',
+      '"agent" or "image-based": how ClusterInstances are installed whose templates are your own',
+      parseFlow,
+    )
     .option(
       '--drop-in',
       'SITES is the directory of one site, with the file names of openshift-install',
@@ -50,12 +58,15 @@ export const addSitesOptions = (command: Command): Command =>
       '--seed-version <x.y.z>',
       'version of the seed image, whose nodes need and read other values than those of newer ones',
       parseSeedVersion,
-    )
-    .addOption(createLogFormatOption())
-    .addOption(createOutputOption());
+    );
+
+function parseFlow(text: string): SiteFlow {
+  if (text === 'agent' || text === 'image-based') return text;
+  throw refuseOption('usage.flow', text, { expected: 'agent or image-based' });
+}
 
 function parseSeedVersion(text: string): string {
-  if (/^\d+\.\d+(?:\.\d+\S*)?$/.test(text)) return text;
+  if (isMinorVersion(text) || isVersion(text)) return text;
   throw refuseOption('usage.seed-version', text, { expected: 'X.Y or X.Y.Z' });
 }
 
@@ -65,31 +76,32 @@ function addShared(text: string, before: readonly SharedFact[] = []): readonly S
   throw refuseOption('usage.allow-shared', text, { expected: SHARED.join(' or ') });
 }
 
-export function readSitesRequest(
+export async function readSitesRequest(
   sites: string,
-  { template, dropIn, allowShared, seedVersion }: SitesOptions,
-  { cwd, env, now }: CliHost,
-): SitesRequest {
+  options: SitesOptions,
+  host: CliHost,
+): Promise<SitesRequest> {
+  const { template, dropIn, allowShared } = options;
+  const { cwd, env, redaction, now } = host;
   return {
     sites: resolveGiven(cwd, sites, 'SITES'),
     cwd,
     dropIn,
+    ...(dropIn &&
+      existsSync(join(resolve(cwd, sites), 'agent-config.yaml')) && { isForAgents: true }),
     env,
+    redaction,
+    ...withoutUndefined({ flow: options.flow }),
     ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
-    ...withoutUndefined({ seedVersion }),
+    ...(await readAskedSeed(options, host)),
     // openshift-install is lenient as well for the programs that run it.
     isLenient: variableOf(env, 'OPENSHIFT_INSTALL_INVOKER') !== undefined,
     epoch: readEpoch(env) ?? Math.floor(now() / 1000),
   };
 }
 
-/**
- * Resolves a path. An empty one would mean the working directory, which `--out "$UNSET"` never
- * intends.
- *
- * @throws UsageError `usage.empty-path`
- */
+/** Resolves a path. An empty one would mean the working directory, which `--out "$UNSET"` never intends. */
 export function resolveGiven(cwd: string, path: string, option: string): string {
   if (path !== '') return resolve(cwd, path);
   throw new UsageError('usage.empty-path', `${option} is empty`, {
@@ -97,12 +109,7 @@ export function resolveGiven(cwd: string, path: string, option: string): string 
   });
 }
 
-/**
- * Resolves the output directory, and refuses one among the inputs: the next run would read its
- * output as a site, or as a manifest of all sites.
- *
- * @throws UsageError `usage.out-inside`, `usage.empty-path`
- */
+/** Refuses an output directory among the inputs: the next run would read it as a site, or as manifests. */
 export function readOut(
   out: string | undefined,
   { sites, template, dropIn }: SitesRequest,

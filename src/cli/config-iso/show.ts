@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
-import { formatSize, toPrintable, toPrintableLines } from '../../base/text/words.ts';
+import { formatSize, toPrintableLines } from '../../base/text/words.ts';
 import type { ConfigIso } from '../../sites/config-iso.ts';
 import { DROP_IN_NAME } from '../../sites/state/generations.ts';
 import { listGenerations, type ListedGeneration } from '../../stages/report/sites.ts';
@@ -13,12 +13,22 @@ import {
   type ConfigIsoDifference,
 } from '../../stages/report/config-iso-diff.ts';
 import type { CliHost } from '../host.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { resolveGiven } from './request.ts';
+import {
+  type Phrase,
+  type Report,
+  type ReportBlock,
+  gap,
+  lineOf,
+  listRows,
+  quoteText,
+  say,
+  writeReport,
+} from '../terminal/report.ts';
 
 /* This file owns the commands that read finished configuration ISOs: show, diff and generations. */
 
-/** Registers `sealift config-iso show ISO`. */
 export function registerConfigIsoShow(parent: Command, host: CliHost): void {
   parent
     .command('show')
@@ -28,26 +38,24 @@ export function registerConfigIsoShow(parent: Command, host: CliHost): void {
     .addHelpText('after', '\nExample:\n  $ sealift config-iso show isos/alpha.iso')
     .action(async (iso: string, { outputFormat }: { outputFormat: OutputFormat }) => {
       const value = await showConfigIso(resolve(host.cwd, iso));
-      await writeFormatted({ host, outputFormat }, value, (value) => formatIso(iso, value));
+      await writeReport({ host, outputFormat }, value, (value) => describeConfigIso(iso, value));
     });
 }
 
-function formatIso(iso: string, { volumeId, size, entries, manifest }: ConfigIso): string {
-  return [
-    `${iso}: label ${volumeId}, ${formatSize(size)}`,
+export const describeConfigIso = (
+  iso: string,
+  { volumeId, size, entries, manifest }: ConfigIso,
+): Report => ({
+  title: say`Contents of ${iso}`,
+  body: [
+    lineOf(say`${iso}: label ${volumeId}, ${formatSize(size)}`),
     ...entries.map(({ path, size, digest }) =>
-      digest === undefined
-        ? `  ${toPrintable(path)}`
-        : `  ${toPrintable(path)}  ${size} bytes, ${digest}`,
+      lineOf(digest === undefined ? say`${path}` : say`${path}  ${size} bytes, ${digest}`, 2),
     ),
-    'manifest',
-    ...toPrintableLines(formatReadableJson(manifest))
-      .trimEnd()
-      .split('\n')
-      .map((line) => `  ${line}`),
-    '',
-  ].join('\n');
-}
+    { type: 'title', title: 'manifest' },
+    ...quoteText(formatReadableJson(manifest).trimEnd().replaceAll(/^/gm, '  ')),
+  ],
+});
 
 /** Registers `sealift config-iso diff A B`: exit code 8 when they differ. */
 export function registerConfigIsoDiff(parent: Command, host: CliHost): void {
@@ -60,9 +68,13 @@ export function registerConfigIsoDiff(parent: Command, host: CliHost): void {
     .addHelpText('after', '\nExample:\n  $ sealift config-iso diff old/alpha.iso new/alpha.iso')
     .action(async (a: string, b: string, { outputFormat }: { outputFormat: OutputFormat }) => {
       const differences = await diffConfigIsos(resolve(host.cwd, a), resolve(host.cwd, b));
-      await writeFormatted({ host, outputFormat }, { differences }, ({ differences }) =>
-        formatDifferences(differences),
-      );
+      await writeReport({ host, outputFormat }, { differences }, ({ differences }) => ({
+        title: say`What changed from ${a} to ${b}`,
+        body:
+          differences.length === 0
+            ? [lineOf(['no differences'])]
+            : differences.flatMap(listDifference),
+      }));
       if (differences.length === 0) return;
       throw new DifferenceError(
         'config-iso.differences',
@@ -71,19 +83,19 @@ export function registerConfigIsoDiff(parent: Command, host: CliHost): void {
     });
 }
 
-const formatDifferences = (differences: readonly ConfigIsoDifference[]): string =>
-  differences.length === 0
-    ? 'no differences\n'
-    : differences.map((difference) => `${formatDifference(difference)}\n`).join('');
-
-/** Formats a difference; equal texts are masked secrets that differ. */
-function formatDifference({ kind, path, a, b }: ConfigIsoDifference): string {
-  const head = `${kind} ${toPrintable(path)}:`;
-  if (a === undefined) return `${head} only in B: ${indent(b ?? '')}`;
-  if (b === undefined) return `${head} only in A: ${indent(a)}`;
-  if (a === b) return `${head} a secret that changed`;
-  return `${head}\n  A: ${indent(a)}\n  B: ${indent(b)}`;
+/** Describes a difference; equal texts are masked secrets that differ. */
+function listDifference({ kind, path, a, b }: ConfigIsoDifference): readonly ReportBlock[] {
+  const head = say`${[kind]} ${path}:`;
+  if (a === undefined) return onOneSide(head, 'B', b ?? '');
+  if (b === undefined) return onOneSide(head, 'A', a);
+  if (a === b) return [lineOf([...head, ' a secret that changed'])];
+  return [lineOf(head), ...quoteText(`  A: ${indent(a)}\n  B: ${indent(b)}`)];
 }
+
+const onOneSide = (head: Phrase, side: string, text: string): readonly ReportBlock[] => {
+  const [first = '', ...more] = indent(text).split('\n');
+  return [lineOf(say`${head} only in ${[side]}: ${first}`), ...quoteText(more.join('\n'))];
+};
 
 /** Indents a text. PEM is replaced by its digest: people do not compare certificates by eye. */
 const indent = (text: string): string =>
@@ -97,7 +109,6 @@ type GenerationsOptions = {
   readonly outputFormat: OutputFormat;
 };
 
-/** Registers `sealift config-iso generations SITE`. */
 export function registerConfigIsoGenerations(parent: Command, host: CliHost): void {
   parent
     .command('generations')
@@ -116,23 +127,28 @@ export function registerConfigIsoGenerations(parent: Command, host: CliHost): vo
       const directory = resolveGiven(host.cwd, dropIn ? site : out, dropIn ? 'SITE' : '--out');
       const name = dropIn ? DROP_IN_NAME : site;
       const generations = await listGenerations(directory, name);
-      await writeFormatted({ host, outputFormat }, { site: name, generations }, () =>
-        generations.map(formatGeneration).join('\n'),
-      );
+      await writeReport({ host, outputFormat }, { site: name, generations }, () => ({
+        title: say`Identities of ${name}`,
+        body: generations.flatMap((generation, index) => [
+          ...(index === 0 ? [] : [gap]),
+          ...listGeneration(generation),
+        ]),
+      }));
     });
 }
 
-function formatGeneration({ number, isInUse, identity }: ListedGeneration): string {
-  const head = `generation ${number}${isInUse ? ', in use' : ''}`;
-  if (!identity) return `${head}: damaged: its file is not as it was written\n`;
+function listGeneration({ number, isInUse, identity }: ListedGeneration): readonly ReportBlock[] {
+  const head = say`generation ${number}${[isInUse ? ', in use' : '']}`;
+  if (!identity) return [lineOf([...head, ': damaged: its file is not as it was written'])];
   const { madeAt, clusterName, baseDomain, clusterId, infraId, fingerprint } = identity;
   return [
-    head,
-    `  made         ${madeAt}`,
-    `  cluster      ${toPrintable(`${clusterName}.${baseDomain}`)}`,
-    `  cluster id   ${toPrintable(clusterId)}`,
-    `  infra id     ${toPrintable(infraId)}`,
-    `  fingerprint  ${fingerprint}`,
-    '',
-  ].join('\n');
+    lineOf(head),
+    ...listRows({ indent: 2, width: 13 }, [
+      ['made', say`${madeAt}`],
+      ['cluster', say`${`${clusterName}.${baseDomain}`}`],
+      ['cluster id', say`${clusterId}`],
+      ['infra id', say`${infraId}`],
+      ['fingerprint', say`${fingerprint}`],
+    ]),
+  ];
 }

@@ -19,19 +19,25 @@ import { createStrictOption, harden } from '../options.ts';
 import {
   showEvent,
   showMessage,
-  writeFormatted,
   createOutputOption,
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
+import { listCluster } from '../medium/held-image-rows.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './request.ts';
+import {
+  type Report,
+  lineOf,
+  listRows,
+  say,
+  writeReport,
+  quoteProblems,
+  rowsOf,
+} from '../terminal/report.ts';
 
 /* This file owns `config-iso validate` and `config-iso check`, and the printing of findings. */
 
-/**
- * Registers `sealift config-iso validate SITES`: writes no file; exit code 3 when there are
- * problems.
- */
+/** Registers `sealift config-iso validate SITES`: writes no file; exit code 3 when there are problems. */
 export function registerConfigIsoValidate(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('validate'))
     .description('check each site, and the sites against each other, without making anything')
@@ -42,7 +48,14 @@ export function registerConfigIsoValidate(parent: Command, host: CliHost): void 
       const verdict = options.strict ? hardenVerdict(found) : found;
       const { findings } = verdict;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...verdict.sites]);
-      await writeFormatted({ host, ...options }, verdict, formatVerdict);
+      await writeReport({ host, ...options }, verdict, ({ good, failed }) => ({
+        title: say`Check of ${sites}`,
+        body: [
+          lineOf([
+            `${countSites(good)} valid${failed.length === 0 ? '' : `, ${failed.length} not`}`,
+          ]),
+        ],
+      }));
       const hint = 'fix the problems above';
       refuseFailed(verdict, { of: verdict.good, what: 'have problems', hint });
       if (options.strict && isUnseen) throw refuseUnseen();
@@ -62,7 +75,6 @@ const refuseUnseen = (): ToolError =>
 
 type Verdict = Omit<SitesVerdict, 'isUnseen'>;
 
-/** Makes every finding an error. */
 function hardenVerdict({ good, failed, sites, findings }: Verdict): Verdict {
   const bad = new Set([...failed, ...sites.map(({ name }) => name)]);
   return {
@@ -78,19 +90,14 @@ async function run(sites: string, options: SitesOptions, host: CliHost): Promise
   const progress = createProgress(host, options.logFormat);
   const { signal, now } = host;
   try {
-    const request = readSitesRequest(sites, options, host);
+    const request = await readSitesRequest(sites, options, host);
     return await validateSites(request, { signal, now, emit: progress.listener, nmstate });
   } finally {
     progress.close();
   }
 }
 
-/**
- * Ends a command whose sites have problems.
- *
- * @param failure number of good sites, what happened to the others, and what to do
- * @throws ConfigError `config-iso.sites`
- */
+/** `failure`: number of good sites, what happened to the others, and what to do. */
 export function refuseFailed(
   { failed, findings }: Pick<SitesVerdict, 'findings'> & { readonly failed: readonly unknown[] },
   failure: { readonly of: number; readonly what: string; readonly hint: string },
@@ -102,11 +109,6 @@ export function refuseFailed(
       : `${failed.length} of ${failure.of + failed.length} sites ${failure.what}`;
   throw new ConfigError('config-iso.sites', message, { hint: failure.hint });
 }
-
-const formatVerdict = ({ good, failed }: Verdict): string =>
-  failed.length === 0
-    ? `${countSites(good)} valid\n`
-    : `${countSites(good)} valid, ${failed.length} not\n`;
 
 const countSites = (count: number): string => (count === 1 ? '1 site is' : `${count} sites are`);
 
@@ -154,7 +156,6 @@ function listAsText(found: readonly SiteFindings[]): readonly string[] {
   ];
 }
 
-/** A finding, and the sites that have it. */
 type Cause = { readonly finding: FileProblem; readonly sites: readonly string[] };
 
 /** Joins findings of sites at one place: a line of their template, or a cell. */
@@ -194,10 +195,7 @@ const cut = (texts: readonly string[], most: number, what: string): readonly str
 
 type CheckOptions = { readonly medium: string; readonly outputFormat: OutputFormat };
 
-/**
- * Registers `sealift config-iso check IMAGE --medium ISO`: exit code 8 when the medium does not
- * take it.
- */
+/** Registers `sealift config-iso check IMAGE --medium ISO`: exit code 8 when the medium does not take it. */
 export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
   parent
     .command('check')
@@ -215,8 +213,8 @@ export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
     .action(async (image: string, { medium, outputFormat }: CheckOptions) => {
       const named = (shownAs: string) => ({ path: resolve(host.cwd, shownAs), shownAs });
       const value = await checkConfigImage(named(image), named(medium));
-      await writeFormatted({ host, outputFormat }, value, (value) =>
-        formatCheck(value, { image, medium }),
+      await writeReport({ host, outputFormat }, value, (value) =>
+        describeCheck(value, { image, medium }),
       );
       if (value.fits) return;
       throw new DifferenceError('config-image.refused', `${medium} does not accept ${image}`, {
@@ -229,28 +227,15 @@ export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
 
 type Names = { readonly image: string; readonly medium: string };
 
-function formatCheck(check: ConfigImageCheck, { image, medium }: Names): string {
-  const { cluster } = check;
-  return [
-    ...check.obstacles.map(formatProblem),
-    ...check.cautions.map((caution) => `warning: ${caution}`),
-    ...(check.releaseImage === undefined ? [] : [`release        ${check.releaseImage}`]),
-    ...(cluster ? formatCluster(cluster) : []),
-    ...(check.fits ? [`${medium} accepts ${image}`] : []),
-    '',
-  ].join('\n');
-}
-
-function formatCluster(cluster: NonNullable<ConfigImageCheck['cluster']>): readonly string[] {
-  const { nodes, hosts, rendezvousIp, certificates } = cluster;
-  const counts = nodes
-    ? `${nodes.masters} masters, ${nodes.arbiters} arbiters, ${nodes.workers} workers`
-    : 'not set';
-  return [
-    `nodes          ${counts}; ${hosts} hosts configured by MAC address`,
-    `rendezvous IP  ${rendezvousIp ?? 'not set'}`,
-    ...certificates.map(
-      ({ path, notBefore, notAfter }) => `certificate    ${path}: ${notBefore} to ${notAfter}`,
-    ),
-  ];
-}
+export const describeCheck = (check: ConfigImageCheck, { image, medium }: Names): Report => ({
+  title: say`Check of ${image}`,
+  body: [
+    ...quoteProblems(check.obstacles),
+    ...check.cautions.map((caution) => lineOf(say`warning: ${caution}`)),
+    ...listRows({ width: 15 }, [
+      ...rowsOf('release', check.releaseImage === undefined ? [] : [say`${check.releaseImage}`]),
+      ...(check.cluster ? listCluster(check.cluster) : []),
+    ]),
+    ...(check.fits ? [lineOf(say`${medium} accepts ${image}`)] : []),
+  ],
+});

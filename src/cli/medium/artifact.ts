@@ -5,10 +5,10 @@ import { withLease } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { isOurs } from '../../media/open.ts';
-import { pullIso, type PullReport } from '../../media/pull.ts';
+import { pullIso } from '../../media/pull.ts';
 import { readIsoToPush } from '../../media/push.ts';
 import { openReusable } from '../../media/seeds.ts';
-import { MOST_LAYERS, pushArtifact, type PushReport } from '../../outputs/artifact.ts';
+import { MOST_LAYERS, pushArtifact } from '../../outputs/artifact.ts';
 import { createMountsOf } from '../../outputs/artifact/mounts.ts';
 import { claimFile } from '../../outputs/file/claim.ts';
 import { parseTaggedAddress, parseArtifactAddress } from '../../outputs/place.ts';
@@ -27,12 +27,12 @@ import { runWithProgress } from '../named-media.ts';
 import { createSecretsOption, requireAllowed } from '../secrets-elsewhere.ts';
 import {
   createOutputOption,
-  writeFormatted,
   type OutputFormat,
   createForceOption,
   formatPath,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { say, writeReport, describeWhole } from '../terminal/report.ts';
 
 /* This file owns `push` and `pull`, which move an ISO to and from a registry. */
 
@@ -44,7 +44,6 @@ type Options = AccessOptions & {
   readonly logFormat: LogFormat;
 };
 
-/** Registers `sealift push ISO oci://REGISTRY/REPOSITORY:TAG`. */
 export function registerPush(program: Command, host: CliHost): void {
   const push = program
     .command('push')
@@ -110,10 +109,18 @@ async function pushIso(
   );
   const { size, digest: sha256 } = read.artifact;
   const name = formatReference(reference);
-  await writeFormatted(
-    { host, ...options },
-    { reference: name, size, iso: sha256, ...report },
-    () => format(name, report, size),
+  await writeReport({ host, ...options }, { reference: name, size, iso: sha256, ...report }, () =>
+    describeWhole(name, size, [
+      ['digest', say`${report.digest}`],
+      [
+        'layers',
+        say`${report.layers} in ${[report.manifests === 1 ? 'one manifest' : `${report.manifests} manifests`]}`,
+      ],
+      [
+        'bytes',
+        say`${formatSize(report.sent)} sent, ${formatSize(report.mounted)} mounted, ${formatSize(report.present)} already there`,
+      ],
+    ]),
   );
 }
 
@@ -126,15 +133,6 @@ function parseNeighbour(text: string, registry: string): string {
   });
 }
 
-const format = (name: string, report: PushReport, size: number): string =>
-  [
-    `${name} is complete: ${formatSize(size)}`,
-    `  digest    ${report.digest}`,
-    `  layers    ${report.layers} in ${report.manifests === 1 ? 'one manifest' : `${report.manifests} manifests`}`,
-    `  bytes     ${formatSize(report.sent)} sent, ${formatSize(report.mounted)} mounted, ${formatSize(report.present)} already there`,
-    '',
-  ].join('\n');
-
 type PullOptions = AccessOptions & {
   readonly output: string;
   /** Seeds; false: the replaced ISO is not used either. */
@@ -145,7 +143,6 @@ type PullOptions = AccessOptions & {
   readonly logFormat: LogFormat;
 };
 
-/** Registers `sealift pull oci://REGISTRY/REPOSITORY:TAG --output ISO`. */
 export function registerPull(program: Command, host: CliHost): void {
   const pull = program
     .command('pull')
@@ -189,19 +186,14 @@ async function pullTo(address: string, options: PullOptions, host: CliHost): Pro
       ).finally(close);
     }),
   );
-  await writeFormatted({ host, ...options }, { output, ...report }, () =>
-    formatPulled(output, report, host),
+  const { size, digest, fetched, copied, reused } = report;
+  await writeReport({ host, ...options }, { output, ...report }, () =>
+    describeWhole(formatPath(output, host), size, [
+      ['sha256', say`${hexOf(digest)}`],
+      [
+        'bytes',
+        say`${formatSize(fetched)} fetched, ${formatSize(copied)} from seeds, ${formatSize(reused)} already there`,
+      ],
+    ]),
   );
 }
-
-const formatPulled = (
-  output: string,
-  { size, digest, fetched, copied, reused }: PullReport,
-  { cwd }: CliHost,
-): string =>
-  [
-    `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
-    `  sha256    ${hexOf(digest)}`,
-    `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} from seeds, ${formatSize(reused)} already there`,
-    '',
-  ].join('\n');

@@ -51,7 +51,6 @@ export const INSTALLER_FLAGS: Readonly<Record<keyof InstallerOptions, string>> =
   installerConfig: '--installer-config',
 };
 
-/** Adds an option for each value. */
 export const addInstallerOptions = (command: Command): Command =>
   command
     .option('--kargs-append <karg>', 'kernel argument to add at the end; may be repeated', addTo)
@@ -104,12 +103,7 @@ export const addInstallerOptions = (command: Command): Command =>
       addTo,
     );
 
-/**
- * Reads the values that the options mean, and adds kernel arguments to those of other options.
- *
- * @throws UsageError `usage.dest-console`, `usage.ignition-ca`, `usage.installer-config`; ConfigError
- * `input.missing`
- */
+/** Reads the values that the options mean, and adds kernel arguments to those of other options. */
 export function readInstallerValues(
   options: InstallerOptions,
   { kargs = {} }: CustomValues,
@@ -156,7 +150,6 @@ const readFiles = (
 ): readonly NamedFile[] | undefined =>
   paths?.map((path) => ({ name: basename(path), bytes: readFile(path, host) }));
 
-/** Reads a file that an option names. @throws ConfigError `input.missing` */
 export function readFile(path: string, { cwd }: CliHost): Buffer {
   try {
     return readInputFile(resolve(cwd, path), { domain: 'input', limit: 16 << 20 });

@@ -1,5 +1,6 @@
 import { UsageError } from '../../base/errors.ts';
-import { rememberSecret } from '../../base/text/redact.ts';
+import { readUserInfo } from '../../base/http/address.ts';
+import type { Redaction } from '../../base/text/redact.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { checkPullSecret } from '../../config/secrets.ts';
@@ -9,14 +10,17 @@ import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 
 /* This file owns the judgement of the values that `customize` writes, whether options or resources gave them. */
-/**
- * Refuses values that no host can use.
- *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.proxy`, `usage.hostname`, `usage.ntp`
- */
-export function checkValues(values: CustomValues): void {
+/** Refuses values that no host can use. Their secrets are masked from now on. */
+export function checkValues(values: CustomValues, redaction: Redaction): void {
+  maskSecrets(values, redaction);
   checkAccess(values);
   checkNetwork(values);
+}
+
+function maskSecrets({ pullSecret, proxy = {} }: CustomValues, redaction: Redaction): void {
+  if (pullSecret !== undefined) redaction.add(pullSecret);
+  for (const address of [proxy.httpProxy, proxy.httpsProxy])
+    if (address !== undefined && URL.canParse(address)) readUserInfo(new URL(address), redaction);
 }
 
 function checkAccess({ sshKeys = [], pullSecret }: CustomValues): void {
@@ -24,7 +28,6 @@ function checkAccess({ sshKeys = [], pullSecret }: CustomValues): void {
   if (sshKeys.length > 0)
     refuseGiven('usage.ssh-key', 'SSH key', explainUnusable.sshKeys(sshKeys.join('\n')));
   if (pullSecret !== undefined) {
-    rememberSecret(pullSecret);
     refuseGiven(
       'usage.pull-secret',
       'pull secret',

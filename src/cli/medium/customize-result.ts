@@ -1,9 +1,10 @@
 import { formatSize } from '../../base/text/words.ts';
 import type { Customisation } from '../../media/customize/read.ts';
+import { listHeldImage } from './held-image-rows.ts';
+import { type Report, lineOf, listRows, say } from '../terminal/report.ts';
 
 /* The result of `sealift customize`, in words. */
 
-/** The result of a run. */
 export type Done = {
   readonly output: string;
   readonly action: 'customised' | 'reset' | 'unchanged';
@@ -16,30 +17,42 @@ export type Done = {
 /** Values of an ISO after `--reset=bare`. */
 export const BARE = 'it has no values, not even those of its build';
 
-export const formatDone = ({ output, action, changed, undone }: Done): string =>
-  [
-    ...(undone ? [`an earlier run had changed ${output} in part: that was undone first`] : []),
-    action === 'unchanged'
-      ? `${output} is unchanged: it already is as requested`
-      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
-    '',
-  ].join('\n');
+export const describeDone = ({ output, action, changed, undone }: Done): Report => ({
+  title: say`Values of ${output}`,
+  body: [
+    ...(undone
+      ? [lineOf(say`an earlier run had changed ${output} in part: that was undone first`)]
+      : []),
+    lineOf(
+      action === 'unchanged'
+        ? say`${output} is unchanged: it already is as requested`
+        : say`${output} is ${[action === 'reset' ? 'restored' : 'customised']}: ${formatSize(changed)} of areas written`,
+    ),
+  ],
+});
 
-/** Formats everything that is set; of secrets, only that they are set. */
-export function formatCustomisation(
+/** Describes everything that is set; of secrets, only that they are set. */
+export function describeCustomisation(
   iso: string,
-  { customised, bare, builtSecrets, ignition, kernelArguments }: Customisation,
-): string {
+  { customised, bare, builtSecrets, ignition, kernelArguments, configImage }: Customisation,
+): Report {
   const copy: Row = [
     'copy of build',
     builtSecrets ? 'holds a secret, see --drop-built' : undefined,
   ];
   const rows = [...listIgnition(ignition), ...listArguments(kernelArguments), copy];
-  return [
-    `${iso} is ${bare ? `bare: ${BARE}` : customised ? 'customised' : 'not customised'}`,
-    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
-    '',
-  ].join('\n');
+  const state = bare ? `bare: ${BARE}` : customised ? 'customised' : 'not customised';
+  return {
+    title: say`Values of ${iso}`,
+    body: [
+      lineOf(say`${iso} is ${[state]}`),
+      ...listRows(
+        { width: 15 },
+        rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, say`${value}`]])),
+      ),
+      ...(configImage ? listRows({ width: 15 }, listHeldImage(configImage)) : []),
+    ],
+  };
 }
 
 type Row = readonly [name: string, value: string | undefined];

@@ -7,6 +7,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { isReference, readSecretSource } from '../../config/secrets.ts';
 import { explainBundle, readSshKeys } from '../../keys/index.ts';
 import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
+import type { GivenImage } from '../../media/customize/config-image.ts';
 import { type HostNetwork, hostOfFile } from '../../nmstate/index.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import type { Definitions } from '../../openshift/agent/resource-members.ts';
@@ -42,9 +43,9 @@ export type ValueOptions = InstallerOptions & {
   readonly ignitionOverride?: string;
   readonly trustBundle?: string;
   readonly hostname?: readonly string[];
+  readonly site?: string;
 };
 
-/** Adds an option for each value. */
 export const addValueOptions = (command: Command): Command =>
   addInstallerOptions(addSiteOptions(command));
 
@@ -72,6 +73,10 @@ const addSiteOptions = (command: Command): Command =>
       '--hostname <mac=name>',
       'name of the host with this MAC address; may be repeated',
       addTo,
+    )
+    .option(
+      '--site <image>',
+      'configuration image of the site (agentconfig.noarch.iso), for hosts with one drive',
     );
 
 /** Creates `--no-proxy`, which commander would take for the absence of `--proxy`. */
@@ -96,6 +101,7 @@ const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
   ignitionOverride: '--ignition-override',
   trustBundle: '--trust-bundle',
   hostname: '--hostname',
+  site: '--site',
   ...INSTALLER_FLAGS,
 };
 
@@ -108,13 +114,7 @@ export const listGiven = (options: ValueOptions): readonly string[] =>
 /** Finds the definitions of kinds in the payload of the ISO that gets the values. */
 type FindDefinitions = (kinds: readonly string[]) => Promise<Definitions>;
 
-/**
- * Reads the values that the options mean; values of single options win over those of custom
- * resources.
- *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; errors of reading the
- * files
- */
+/** Reads the values that the options mean; values of single options win over those of custom resources. */
 export async function readCustomizeValues(
   options: ValueOptions,
   host: CliHost,
@@ -135,10 +135,14 @@ export async function readCustomizeValues(
     ...readNetwork(options, values, host),
     ...readInstallerValues(options, values, host),
   };
-  checkValues(given);
+  checkValues(given, host.redaction);
   for (const doubt of listDoubts(given)) writeMessage(host, `warning: ${doubt}\n`);
   return given;
 }
+
+/** Reads the configuration image of `--site`. */
+export const readConfigImage = ({ site }: ValueOptions, host: CliHost): GivenImage | undefined =>
+  site === undefined ? undefined : { name: site, bytes: readFile(site, host) };
 
 /** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
 function refuseEmpty(options: ValueOptions): void {
@@ -200,10 +204,7 @@ function readSecret(code: string, text: string, { cwd, env }: CliHost): string {
   throw new UsageError(code, reading.problem, hint);
 }
 
-/**
- * Reads a pull secret. The words of a command are not secret: other users see them in the list of
- * processes.
- */
+/** The words of a command are not secret: other users see them in the list of processes. */
 function readPullSecret(text: string, host: CliHost): string {
   if (isReference(text)) return readSecret('usage.pull-secret', text, host);
   throw new UsageError('usage.pull-secret', '--pull-secret is neither file:PATH nor env:NAME', {

@@ -3,49 +3,39 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { withLease } from '../../base/disk/lease.ts';
-import { IntegrityError, UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import type { IsoImage } from '../../iso/index.ts';
-import { overlayRead, type OverlayPart } from '../../media/areas.ts';
+import type { OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
-import { isKargsAlone } from '../../media/customize/kargs.ts';
-import { type CustomisationOptions, planCustomisation } from '../../media/customize/plan.ts';
-import { planDropped, planReset, type ResetTo } from '../../media/customize/reset.ts';
-import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
-import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import type { ResetTo } from '../../media/customize/reset.ts';
+import { readCustomisation } from '../../media/customize/read.ts';
+import { asideOf, writeAreas } from '../../media/customize/write.ts';
 import { openGivenIso } from '../../media/delta/describe.ts';
-import { readMedium } from '../../media/medium.ts';
 import { isOurs } from '../../media/open.ts';
 import { readMediumDefinitions } from '../../media/payload.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { claimFile } from '../../outputs/file/claim.ts';
+import { refuseStream } from '../../outputs/output.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { planNetworks } from '../networks.ts';
 import { createWaitOption } from '../options.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../named-media.ts';
-import { BEGIN_AGAIN, sayAgain } from '../terminal/continuation.ts';
-import {
-  createOutputOption,
-  writeFormatted,
-  writeMessage,
-  type OutputFormat,
-} from '../terminal/output.ts';
+import { BEGIN_AGAIN, sayAgain } from '../terminal/progress.ts';
+import { createOutputOption, writeMessage, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import {
-  describeRendezvous,
-  type Done,
-  formatCustomisation,
-  formatDone,
-} from './customize-result.ts';
+import { createPlan, type Plan } from './customize-plan.ts';
+import { type Done, describeCustomisation, describeDone } from './customize-result.ts';
 import {
   addValueOptions,
   listGiven,
+  readConfigImage,
   readCustomizeValues,
   type ValueOptions,
 } from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
+import { writeReport } from '../terminal/report.ts';
 
 type Options = ValueOptions & {
   readonly output?: string;
@@ -60,7 +50,17 @@ type Options = ValueOptions & {
   readonly logFormat: LogFormat;
 };
 
-/** Registers `sealift customize ISO [--output FILE | --in-place | --show]`. */
+const HELP =
+  '\nOnly the areas that CoreOS leaves for an Ignition config and kernel arguments are written, and with --site\n' +
+  'the area of a configuration image. The old bytes are saved first: after a kill, the next run undoes what\n' +
+  'was begun.\n' +
+  '\nExamples:\n' +
+  '  $ sealift customize appliance.iso --ssh-key file:id.pub --pull-secret file:pull-secret.json --in-place\n' +
+  '  $ sealift customize appliance.iso --infraenv site.yaml --output site.iso\n' +
+  '  $ sealift customize appliance.iso --site agentconfig.noarch.iso --output site.iso\n' +
+  '  $ sealift customize appliance.iso --show\n' +
+  '  $ sealift customize appliance.iso --reset --in-place';
+
 export function registerCustomize(program: Command, host: CliHost): void {
   const command = program
     .command('customize')
@@ -92,16 +92,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
     )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
-    .addHelpText(
-      'after',
-      '\nOnly the areas that CoreOS leaves for an Ignition config and kernel arguments are written. The old bytes\n' +
-        'are saved first: after a kill, the next run undoes what was begun.\n' +
-        '\nExamples:\n' +
-        '  $ sealift customize appliance.iso --ssh-key file:id.pub --pull-secret file:pull-secret.json --in-place\n' +
-        '  $ sealift customize appliance.iso --infraenv site.yaml --output site.iso\n' +
-        '  $ sealift customize appliance.iso --show\n' +
-        '  $ sealift customize appliance.iso --reset --in-place',
-    )
+    .addHelpText('after', HELP)
     .action(async (iso: string, options: Options) => {
       requireOneMode(options);
       requireWork(options);
@@ -109,15 +100,16 @@ export function registerCustomize(program: Command, host: CliHost): void {
       const read = await readCustomizeValues(options, host, (kinds) =>
         useIso(iso, host, (image) => readMediumDefinitions(image, kinds, host.signal)),
       );
-      if (!isWork(options) && Object.keys(read).length === 0) throw noValue();
+      const image = readConfigImage(options, host);
+      if (!isWork(options) && !image && Object.keys(read).length === 0) throw noValue();
       const hosts = read.hosts && (await planNetworks(read.hosts, host));
       const values = { ...read, ...withoutUndefined({ hosts }) };
-      const plan = createPlan(values, options, host);
+      const plan = createPlan(values, { ...options, reset: options.reset, image }, host);
       const done =
         options.output === undefined
           ? await changeInPlace(iso, { ...options, values, plan }, host)
           : await writeCopy(iso, { ...options, values, plan, output: options.output }, host);
-      await writeFormatted({ host, ...options }, done, () => formatDone(done));
+      await writeReport({ host, ...options }, done, describeDone);
     });
 }
 
@@ -152,8 +144,8 @@ const isWork = ({ reset, dropBuilt }: Options): boolean => reset !== undefined |
 
 async function show(text: string, options: Options, host: CliHost): Promise<void> {
   const found = await useIso(text, host, (iso) => readCustomisation(iso));
-  await writeFormatted({ host, ...options }, { iso: text, ...found }, () =>
-    formatCustomisation(text, found),
+  await writeReport({ host, ...options }, { iso: text, ...found }, () =>
+    describeCustomisation(text, found),
   );
 }
 
@@ -161,50 +153,6 @@ type Work = Options & {
   readonly values: CustomValues;
   readonly plan: Plan;
 };
-
-type Plan = (iso: IsoImage) => Promise<PlannedParts>;
-
-const createPlan =
-  (values: CustomValues, { reset, force, dropBuilt }: Options, host: CliHost): Plan =>
-  async (iso) => {
-    const warn = (text: string): void => {
-      writeMessage(host, `warning: ${text}\n`);
-    };
-    const parts = await planParts(iso, values, { reset, dropBuilt, add: force, warn });
-    const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
-    const found = await readChanged(changed, values);
-    if (found?.builtSecrets === true) writeMessage(host, COPY_NOTE);
-    noteRendezvous(found, values, host);
-    // Only arguments change, and the embedded config cannot be read.
-    return { parts, isPrivate: found === undefined || hasSecrets(found) };
-  };
-
-/** Says which host became the rendezvous host, if no person chose it. */
-function noteRendezvous(
-  found: Customisation | undefined,
-  { hosts = [], rendezvousIp }: CustomValues,
-  host: CliHost,
-): void {
-  const chosen = found && describeRendezvous(found.ignition);
-  if (chosen === undefined || hosts.length === 0 || rendezvousIp !== undefined) return;
-  writeMessage(host, `note: the rendezvous IP is ${chosen}; --rendezvous-ip chooses another\n`);
-}
-
-const COPY_NOTE =
-  'note: the ISO keeps a copy of what its build left, which holds a secret; --drop-built overwrites the copy\n';
-
-/** Reads the values of the changed ISO; undefined if only arguments change, and the config cannot be read. */
-async function readChanged(
-  iso: IsoImage,
-  values: CustomValues,
-): Promise<Customisation | undefined> {
-  try {
-    return await readCustomisation(iso);
-  } catch (error) {
-    if (error instanceof IntegrityError && isKargsAlone(values)) return undefined;
-    throw error;
-  }
-}
 
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {
@@ -238,11 +186,7 @@ async function writeCopy(
   work: Work & { readonly output: string },
   host: CliHost,
 ): Promise<Done> {
-  if (work.output === '-') {
-    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
-      hint: 'name a file with --output, ./- for one of that name',
-    });
-  }
+  refuseStream(work.output);
   const output = resolve(host.cwd, work.output);
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
@@ -279,18 +223,6 @@ async function countChanged(
     changed += isSame ? 0 : bytes.length;
   }
   return changed;
-}
-
-type PartOptions = CustomisationOptions & { readonly reset: ResetTo | undefined };
-
-async function planParts(
-  iso: IsoImage,
-  values: CustomValues,
-  { reset, ...options }: PartOptions,
-): Promise<readonly OverlayPart[]> {
-  if (reset) return planReset(iso, reset);
-  const isDropOnly = options.dropBuilt === true && Object.keys(values).length === 0;
-  return isDropOnly ? planDropped(await readMedium(iso)) : planCustomisation(iso, values, options);
 }
 
 const actionOf = ({ reset }: Options, changed: number): Done['action'] =>

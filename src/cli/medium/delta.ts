@@ -9,10 +9,10 @@ import { explainReadError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
-import { formatSize, parseSize, SIZE_FORM, toPrintable } from '../../base/text/words.ts';
+import { formatSize, parseSize, SIZE_FORM } from '../../base/text/words.ts';
 import { requireApplicable } from '../../media/delta/describe.ts';
 import { isDelta } from '../../media/delta/file.ts';
-import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply.ts';
+import { applyInPlace } from '../../media/delta/in-place/apply.ts';
 import { joinParts, type JoinOptions } from '../../media/delta/join.ts';
 import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make.ts';
 import { isPart } from '../../media/delta/part.ts';
@@ -24,15 +24,15 @@ import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption, refuseOption } from '../options.ts';
 import { runWithProgress } from '../named-media.ts';
-import { sayAgain } from '../terminal/continuation.ts';
+import { sayAgain } from '../terminal/progress.ts';
 import {
-  writeFormatted,
   type OutputFormat,
   createForceOption,
   createOutputOption,
   formatPath,
 } from '../terminal/output.ts';
 import { type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
+import { type Report, say, writeReport, describeWhole, rowsOf } from '../terminal/report.ts';
 
 /* This file owns `delta` and `apply`, also in place. */
 
@@ -54,7 +54,6 @@ export type InPlaceChoice = {
 
 type ApplyOptions = Omit<Options, 'output'> & InPlaceChoice;
 
-/** Registers `sealift delta OLD NEW --output FILE`. */
 export function registerDelta(program: Command, host: CliHost): void {
   addOptions(program.command('delta').requiredOption('--output <file>', 'the delta to write'))
     .description('write what a new ISO has and an old one lacks, for sites behind slow links')
@@ -89,7 +88,6 @@ export function registerDelta(program: Command, host: CliHost): void {
     });
 }
 
-/** Registers `sealift apply OLD FILE --output NEW`, or `--in-place`. */
 export function registerApply(program: Command, host: CliHost): void {
   addOptions(program.command('apply').option('--output <file>', 'the new ISO to write'))
     .option('--in-place', 'turn the old ISO into the new one, in place', false)
@@ -166,12 +164,12 @@ async function run(stage: string, { options, host, inputs }: Call, work: Work): 
       work({ ...watched, output }),
     ),
   );
-  await writeFormatted({ host, ...options }, { output, ...report }, () =>
-    format(output, report, host),
+  await writeReport({ host, ...options }, { output, ...report }, () =>
+    describeWritten(output, report, host),
   );
 }
 
-const format = (
+export const describeWritten = (
   output: string,
   {
     size,
@@ -181,18 +179,23 @@ const format = (
     parts = [],
     values = [],
   }: DeltaReport & { readonly parts?: readonly string[] },
-  { cwd }: CliHost,
-): string =>
-  [
-    `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
-    `  sha256    ${hexOf(digest)}`,
-    `  bytes     ${formatSize(carried)} of the new ISO are new, ${formatSize(shared)} are in the old one`,
-    ...values.map(formatKept),
-    ...parts.map((part) => `  part      ${formatPath(part, { cwd })}`),
-    '',
-  ].join('\n');
-
-const formatKept = (value: string): string => `  kept      ${toPrintable(value)}`;
+  host: CliHost,
+): Report =>
+  describeWhole(formatPath(output, host), size, [
+    ['sha256', say`${hexOf(digest)}`],
+    [
+      'bytes',
+      say`${formatSize(carried)} of the new ISO are new, ${formatSize(shared)} are in the old one`,
+    ],
+    ...rowsOf(
+      'kept',
+      values.map((value) => say`${value}`),
+    ),
+    ...rowsOf(
+      'part',
+      parts.map((part) => say`${formatPath(part, host)}`),
+    ),
+  ]);
 
 function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
   if (inPlace === (output === undefined)) return;
@@ -208,7 +211,6 @@ type InPlaceOptions = InPlaceChoice & {
   readonly logFormat: LogFormat;
 };
 
-/** Runs `sealift apply OLD FILE --in-place`: the old ISO becomes the new one. */
 async function runInPlace(
   path: string,
   deltas: readonly string[],
@@ -226,8 +228,19 @@ async function runInPlace(
       applyInPlace({ from: path, delta }, { ...watched, wait, ...place }),
     ),
   );
-  await writeFormatted({ host, ...options }, { output: path, ...report }, () =>
-    formatInPlace(path, report),
+  const { size, digest, carried, written, saved, values } = report;
+  await writeReport({ host, ...options }, { output: path, ...report }, () =>
+    describeWhole(path, size, [
+      ...rowsOf('sha256', digest === undefined ? [] : [say`${hexOf(digest)}`]),
+      [
+        'bytes',
+        say`${formatSize(carried)} in the delta, ${formatSize(written)} written, ${formatSize(saved)} saved meanwhile`,
+      ],
+      ...rowsOf(
+        'kept',
+        values.map((value) => say`${value}`),
+      ),
+    ]),
   );
 }
 
@@ -249,12 +262,7 @@ async function useDelta<T>(
   });
 }
 
-/**
- * Finds the journal and the lock of a file that is changed in place: next to it, or for a device in
- * the work directory.
- *
- * @throws ConfigError `iso.unreadable`
- */
+/** Journal and lock of a file that is changed in place: next to it, or for a device in the work directory. */
 export async function placeInPlace(
   path: string,
   workDir: string,
@@ -268,16 +276,3 @@ export async function placeInPlace(
   await makeDirectory(dirname(place));
   return { aside: `${place}.apply`, lock: `${place}.lock` };
 }
-
-const formatInPlace = (
-  path: string,
-  { size, digest, carried, written, saved, values }: InPlaceReport,
-): string =>
-  [
-    `${path} is complete: ${formatSize(size)}`,
-    ...(digest === undefined ? [] : [`  sha256    ${hexOf(digest)}`]),
-    `  bytes     ${formatSize(carried)} in the delta, ${formatSize(written)} written, ` +
-      `${formatSize(saved)} saved meanwhile`,
-    ...values.map(formatKept),
-    '',
-  ].join('\n');

@@ -12,12 +12,15 @@ import type {
   MediaComparison,
   NotCompared,
 } from '../../media/compare.ts';
-import type { Phrase, Report, ReportTable } from '../terminal/report.ts';
+import {
+  type Phrase,
+  type Report,
+  type ReportTable,
+  lineOf,
+  summarize,
+} from '../terminal/report.ts';
 
-/**
- * Describes a comparison for the reader of the changelog of a nightly: first five sentences, then
- * one table per subject.
- */
+/** For the reader of a nightly's changelog: first five sentences, then one table per subject. */
 export function describeComparison(
   comparison: MediaComparison,
   names: { readonly old: string; readonly new: string },
@@ -25,17 +28,21 @@ export function describeComparison(
   const { operators, images, same } = comparison;
   return {
     title: ['What changed from ', code(names.old), ' to ', code(names.new)],
-    summary: [
-      ['release', describeRelease(comparison)],
-      ['operators', operators ? [describeCounts(operators)] : UNKNOWN],
-      ['images', images ? [describeCounts(images)] : UNKNOWN],
-      ['bytes', describeBytes(comparison)],
-      ['system', [describeSystem(comparison)]],
-    ],
-    tables: same ? [] : listTables(comparison).filter(({ rows }) => rows.length > 0),
-    notes: [
-      ...(same ? [[describeSame(comparison)]] : []),
-      ...comparison.notCompared.map((unknown) => describeUnknown(unknown, names)),
+    body: [
+      ...summarize([
+        ['release', describeRelease(comparison)],
+        ['operators', operators ? [describeCounts(operators)] : UNKNOWN],
+        ['images', images ? [describeCounts(images)] : UNKNOWN],
+        ['bytes', describeBytes(comparison)],
+        ['system', [describeSystem(comparison)]],
+      ]),
+      ...(same ? [lineOf(['note: ', describeSame(comparison)])] : []),
+      ...comparison.notCompared.map((unknown) =>
+        lineOf(['note: ', ...describeUnknown(unknown, names)]),
+      ),
+      ...(same ? [] : listTables(comparison))
+        .filter(({ rows }) => rows.length > 0)
+        .map((table) => ({ type: 'table', ...table }) as const),
     ],
   };
 }
@@ -92,14 +99,14 @@ function describeBytes({ bytes }: MediaComparison): Phrase {
   ];
 }
 
-/** Describes the parts that boot and configure the live system. */
 function describeSystem({ old, new: now, ...comparison }: MediaComparison): string {
-  const { kernelArguments: words, ignition, files, notCompared } = comparison;
+  const { kernelArguments: words, ignition, files, configImage, notCompared } = comparison;
   const hasOtherBase = old.release && now.release && old.base !== now.base;
   const said = [
     ...(hasOtherBase ? ['base ISO changed'] : []),
     ...(words ? describeWords(words) : []),
     ...describeIgnition(ignition),
+    ...describeConfigImage(configImage),
     ...(files ? describeFileCount(countChanges(files)) : []),
   ];
   if (said.length > 0) return said.join(', ');
@@ -112,6 +119,9 @@ function describeIgnition(ignition: readonly ComparedIgnition[]): readonly strin
   const parts = ignition.reduce((sum, { parts }) => sum + countChanges(parts), 0);
   return [`Ignition changed in ${parts} ${parts === 1 ? 'part' : 'parts'}`];
 }
+
+const describeConfigImage = (image: MediaComparison['configImage']): readonly string[] =>
+  !image || image.state === 'unchanged' ? [] : [`configuration image ${image.state}`];
 
 const describeFileCount = (count: number): readonly string[] =>
   count === 0 ? [] : [`${count} ${count === 1 ? 'file differs' : 'files differ'}`];
@@ -171,7 +181,7 @@ const formatBytes = (size: number): string => `${size} (${formatSize(size)})`;
 const optional = (text: string | undefined): Phrase => (text === undefined ? ['-'] : [code(text)]);
 
 /** Lists rows for all changes, the changed items first. */
-const listRows = <Item>(
+const listChanged = <Item>(
   { added, removed, changed }: Changes<Item>,
   row: (change: string, old: Item | undefined, now: Item | undefined) => readonly Phrase[],
 ): readonly (readonly Phrase[])[] => [
@@ -183,7 +193,7 @@ const listRows = <Item>(
 const describeOperators = (operators: Changes<ComparedOperator>): ReportTable => ({
   title: 'Operators',
   head: ['operator', 'change', 'old', 'new', 'versions', 'channels'],
-  rows: listRows(operators, (change, old, now) => {
+  rows: listChanged(operators, (change, old, now) => {
     const { package: name } = now ?? old ?? { package: '' };
     return [
       [code(name)],
@@ -213,7 +223,7 @@ function describeLists(old: readonly string[] = [], now: readonly string[] = [])
 const describeImages = (images: Changes<ComparedImage>): ReportTable => ({
   title: 'Images',
   head: ['image', 'set', 'change', 'old', 'new'],
-  rows: listRows(images, (change, old, now) => {
+  rows: listChanged(images, (change, old, now) => {
     const { name, set } = now ?? old ?? { name: '', set: '' };
     const isRenamed = old && now && old.name !== now.name;
     return [
@@ -257,7 +267,7 @@ const describeParts = (
   title,
   head: ['what', 'name', 'change', 'config'],
   rows: ignition.flatMap(({ config, parts }) =>
-    listRows(
+    listChanged(
       filterChanges(parts, ({ kind }) => isShown(kind)),
       (change, old, now) => {
         const { kind, name } = now ?? old ?? { kind: '', name: '' };
@@ -280,5 +290,5 @@ const filterChanges = <Item>(
 const describeFiles = (files: Changes<{ readonly path: string }>): ReportTable => ({
   title: 'Files outside of the registry',
   head: ['file', 'change'],
-  rows: listRows(files, (change, old, now) => [[code((now ?? old)?.path ?? '')], [change]]),
+  rows: listChanged(files, (change, old, now) => [[code((now ?? old)?.path ?? '')], [change]]),
 });

@@ -3,16 +3,15 @@ import { DifferenceError } from '../../base/errors.ts';
 import { compareMedia } from '../../media/compare.ts';
 import type { CliHost } from '../host.ts';
 import { ISO_ARGUMENT, useNamed } from '../named-media.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
-import { formatMarkdownReport, formatReport } from '../terminal/report.ts';
+import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
+import { writeReport } from '../terminal/report.ts';
 import { describeComparison } from './diff-report.ts';
 
 type DiffOptions = {
   readonly exitCode: boolean;
-  readonly outputFormat: OutputFormat | 'markdown';
+  readonly outputFormat: OutputFormat;
 };
 
-/** Registers `sealift diff OLD NEW`. */
 export function registerDiff(program: Command, host: CliHost): void {
   program
     .command('diff')
@@ -22,7 +21,7 @@ export function registerDiff(program: Command, host: CliHost): void {
     .argument('<old>', `${ISO_ARGUMENT}, of any maker`)
     .argument('<new>', 'the same')
     .option('--exit-code', 'exit with 8 if they differ', false)
-    .addOption(createOutputOption(['text', 'json', 'markdown']))
+    .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nReads the indexes, kernel arguments and Ignition configs, but no blobs: sealift verify compares the\n' +
@@ -37,14 +36,8 @@ export function registerDiff(program: Command, host: CliHost): void {
           names: { old, new: now },
         })),
       );
-      const isMarkdown = outputFormat === 'markdown';
-      await writeFormatted(
-        { host, outputFormat: isMarkdown ? 'text' : outputFormat },
-        comparison,
-        (comparison) => {
-          const report = describeComparison(comparison, names);
-          return isMarkdown ? formatMarkdownReport(report) : formatReport(report);
-        },
+      await writeReport({ host, outputFormat }, comparison, (comparison) =>
+        describeComparison(comparison, names),
       );
       if (comparison.same || !exitCode) return;
       throw new DifferenceError('diff.differences', `${names.new} differs from ${names.old}`);

@@ -13,21 +13,18 @@ import {
   type ExtractOptions as CoreosOptions,
 } from '../../media/extract.ts';
 import type { CliHost } from '../host.ts';
-import {
-  createKeysOption,
-  readSignatureGate,
-  type SignatureOptions,
-} from '../request-signatures.ts';
+import { readSignatureGate, type SignatureOptions } from '../ask-iso.ts';
+import { createKeysOption } from '../options.ts';
 import { runWithProgress, ISO_ARGUMENT, useNamed, useWatched } from '../named-media.ts';
 import {
   createForceOption,
   createOutputOption,
-  writeFormatted,
   type OutputFormat,
   formatPath,
 } from '../terminal/output.ts';
-import { BEGIN_AGAIN } from '../terminal/continuation.ts';
+import { BEGIN_AGAIN } from '../terminal/progress.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { type Report, lineOf, listRows, say, writeReport, rowsOf } from '../terminal/report.ts';
 
 type ExtractOptions = Pick<SignatureOptions, 'signatureKeys' | 'allowUnsigned'> & {
   readonly out: string;
@@ -36,10 +33,7 @@ type ExtractOptions = Pick<SignatureOptions, 'signatureKeys' | 'allowUnsigned'> 
   readonly outputFormat: OutputFormat;
 };
 
-/**
- * Registers `sealift extract installer MEDIUM`, and `pxe`, `rootfs` and `minimal-iso` of live ISOs
- * of CoreOS.
- */
+/** Registers `sealift extract installer`, and `pxe`, `rootfs` and `minimal-iso` for live ISOs of CoreOS. */
 export function registerExtract(program: Command, host: CliHost): void {
   const extract = program
     .command('extract')
@@ -109,11 +103,12 @@ const registerPart = (
             }),
           ),
       );
-      await writeFormatted({ host, outputFormat }, { files }, () =>
-        files
-          .map(({ path, size }) => `${formatPath(path, host)} is complete: ${formatSize(size)}\n`)
-          .join(''),
-      );
+      await writeReport({ host, outputFormat }, { files }, () => ({
+        title: say`Files of ${text}`,
+        body: files.map(({ path, size }) =>
+          lineOf(say`${formatPath(path, host)} is complete: ${formatSize(size)}`),
+        ),
+      }));
     });
 
 function registerInstaller(extract: Command, host: CliHost): void {
@@ -147,17 +142,22 @@ function registerInstaller(extract: Command, host: CliHost): void {
           host.signal,
         ),
       );
-      await writeFormatted({ host, outputFormat }, value, (value) => formatInstaller(value, host));
+      await writeReport({ host, outputFormat }, value, (value) => describeInstaller(value, host));
     });
 }
 
-function formatInstaller(installer: ExtractedInstaller, { cwd }: CliHost): string {
+function describeInstaller(installer: ExtractedInstaller, host: CliHost): Report {
   const { path, size, digest, releaseImage, version, signedBy } = installer;
-  return [
-    `${formatPath(path, { cwd })} is complete: ${formatSize(size)}, OpenShift ${version}`,
-    `  sha256    ${digest.slice('sha256:'.length)}`,
-    `  release   ${releaseImage}`,
-    signedBy === undefined ? '  unsigned' : `  signed    by ${signedBy}`,
-    '',
-  ].join('\n');
+  return {
+    title: ['Installer of a medium'],
+    body: [
+      lineOf(say`${formatPath(path, host)} is complete: ${formatSize(size)}, OpenShift ${version}`),
+      ...listRows({ indent: 2, width: 10 }, [
+        ['sha256', say`${digest.slice('sha256:'.length)}`],
+        ['release', say`${releaseImage}`],
+        ...rowsOf('signed', signedBy === undefined ? [] : [say`by ${signedBy}`]),
+      ]),
+      ...(signedBy === undefined ? [lineOf(['unsigned'], 2)] : []),
+    ],
+  };
 }

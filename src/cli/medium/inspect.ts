@@ -3,23 +3,22 @@ import { UsageError, IntegrityError } from '../../base/errors.ts';
 import { toPrintable } from '../../base/text/words.ts';
 import type { IsoImage, IsoNode } from '../../iso/index.ts';
 import { describeDelta } from '../../media/delta/describe.ts';
-import { inspectIso } from '../../media/inspect.ts';
+import { inspectDisk, inspectIso } from '../../media/inspect.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
 import type { CliHost } from '../host.ts';
 import { ISO_ARGUMENT, useNamed, useIso } from '../named-media.ts';
 import {
   createOutputOption,
-  writeFormatted,
   type OutputFormat,
   writeList,
   writePiece,
   writeContent,
 } from '../terminal/output.ts';
-import { formatDeltaText, formatInspection } from './inspect-result.ts';
+import { describeDeltaFile, listDisk, listInspected } from './inspect-result.ts';
+import { listRows, say, writeReport } from '../terminal/report.ts';
 
 /* This file owns the commands that read an ISO: `inspect`, `ls`, `cat` and `ignition show`. */
 
-/** Registers `sealift inspect ISO`. */
 export function registerInspect(program: Command, host: CliHost): void {
   program
     .command('inspect')
@@ -34,11 +33,22 @@ export function registerInspect(program: Command, host: CliHost): void {
       const value = await useNamed(
         iso,
         host,
-        async (source) => (await describeDelta(source)) ?? (await inspectIso(source)),
+        async (source) =>
+          (await describeDelta(source)) ??
+          (await inspectDisk(source)) ??
+          (await inspectIso(source)),
       );
-      await writeFormatted({ host, ...options }, value, (value) =>
-        'kind' in value ? formatDeltaText(value) : formatInspection(value),
-      );
+      await writeReport({ host, ...options }, value, (value) => ({
+        title: say`Contents of ${iso}`,
+        body: listRows(
+          { width: 15 },
+          !('kind' in value)
+            ? listInspected(value)
+            : value.kind === 'disk-image'
+              ? listDisk(value)
+              : describeDeltaFile(value),
+        ),
+      }));
     });
 }
 
@@ -58,7 +68,6 @@ type LsOptions = {
   readonly recursive?: boolean;
 };
 
-/** Registers `sealift ls ISO [PATH]`. */
 export function registerLs(program: Command, host: CliHost): void {
   program
     .command('ls')
@@ -67,7 +76,7 @@ export function registerLs(program: Command, host: CliHost): void {
     .argument('[path]', 'directory or file in it', '/')
     .option('-l, --long', 'also print mode, size and time')
     .option('-R, --recursive', 'list everything below')
-    .addOption(createOutputOption())
+    .addOption(createOutputOption(['text', 'json']))
     .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
     .action(async (path: string, inside: string, options: LsOptions) => {
       return useIso(path, host, async (iso) => {
@@ -125,7 +134,6 @@ function formatLong(entry: Entry): string {
   return `${entry.mode} ${size} ${time} ${formatShort(entry).trimEnd()}${target}\n`;
 }
 
-/** Registers `sealift cat ISO PATH`. */
 export function registerCat(program: Command, host: CliHost): void {
   program
     .command('cat')
@@ -144,7 +152,6 @@ export function registerCat(program: Command, host: CliHost): void {
     });
 }
 
-/** Registers `sealift ignition show ISO`. */
 export function registerIgnition(program: Command, host: CliHost): void {
   program
     .command('ignition')

@@ -3,8 +3,7 @@ import { resolve } from 'node:path';
 import { useTemporaryFolder } from '../../base/disk/temporary.ts';
 import { createBlobCache } from '../../base/store/blob-cache.ts';
 import { DifferenceError } from '../../base/errors.ts';
-import { formatReadableJson } from '../../base/text/json.ts';
-import { formatSize, toPrintable } from '../../base/text/words.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { findUnitJudge } from '../../ignition/index.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import type { LeftRelease } from '../../media/rehearse/gates.ts';
@@ -16,12 +15,23 @@ import { isWantedVersion } from '../../openshift/release/version.ts';
 import { parseReference } from '../../registry/index.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '../options.ts';
-import { requireFromVersion } from '../request-upgrade.ts';
-import { requireReferences } from '../request-installation.ts';
+import { requireFromVersion } from '../ask-appliance.ts';
+import { requireReferences } from '../ask-installation.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../named-media.ts';
 import { readPlannedHosts } from '../../sites/planned-hosts.ts';
-import { createOutputOption, writeResult } from '../terminal/output.ts';
-import { formatMarkdownReport, type ReportTable } from '../terminal/report.ts';
+import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
+import {
+  type ReportTable,
+  type Report,
+  type ReportBlock,
+  gap,
+  lineOf,
+  listRows,
+  say,
+  summarize,
+  writeReport,
+  rowsOf,
+} from '../terminal/report.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
 type RehearseCliOptions = AccessOptions & {
@@ -57,7 +67,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
     );
   addAccessOptions(command)
     .addOption(createLogFormatOption())
-    .addOption(createOutputOption(['text', 'json', 'markdown']))
+    .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nFrom the firmware to the operators, each step will happen, will not, or cannot be known from the medium\n' +
@@ -67,7 +77,9 @@ export function registerRehearse(program: Command, host: CliHost): void {
     )
     .action(async (iso: string, options: RehearseCliOptions) => {
       const { name, value } = await play(iso, options, host);
-      await writeResult(host, format(name, value, options.outputFormat));
+      await writeReport({ host, ...options }, value, (value) =>
+        describeRehearsal(name, value, options.outputFormat),
+      );
       if (value.ok) return;
       throw refuseFailing(
         name,
@@ -76,7 +88,6 @@ export function registerRehearse(program: Command, host: CliHost): void {
     });
 }
 
-/** Creates the error for steps that will not happen. */
 export const refuseFailing = (name: string, failing: readonly RehearsedStep[]): DifferenceError =>
   new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
     expected: 'every step happens',
@@ -155,100 +166,96 @@ async function judgeImage(
   );
 }
 
-function format(name: string, value: Rehearsal, form: RehearseCliOptions['outputFormat']): string {
-  if (form === 'json') return formatReadableJson(value);
-  return form === 'markdown' ? formatMarkdown(name, value) : formatText(name, value);
-}
+/** Markdown has tables, for which a terminal has no room. */
+export const describeRehearsal = (
+  name: string,
+  value: Rehearsal,
+  format: OutputFormat,
+): Report => ({
+  title: say`Rehearsal of ${name}`,
+  body: format === 'markdown' ? listTables(name, value) : listSteps(name, value),
+});
 
 const WORDS = { 'will': 'will', 'will-not': 'WILL NOT', 'unknown': 'unknown' } as const;
 
-function formatText(name: string, value: Rehearsal): string {
-  const lines = PARTS.flatMap((part) => {
+function listSteps(name: string, value: Rehearsal): readonly ReportBlock[] {
+  const lines = PARTS.flatMap((part): readonly ReportBlock[] => {
     const steps = value.steps.filter((step) => step.part === part);
-    return steps.length === 0 ? [] : [part, ...steps.flatMap(formatStep), ''];
+    return steps.length === 0 ? [] : [lineOf([part]), ...steps.flatMap(describeStep), gap];
   });
-  return [
-    ...lines,
-    ...formatNeeds(value),
-    ...formatReading(value),
-    formatVerdict(name, value),
-    '',
-  ].join('\n');
+  return [...lines, ...listNeeds(value), ...listReading(value), lineOf(say`${judge(name, value)}`)];
 }
 
-/** Reasons quote payloads and catalogs, which must not control the terminal. */
-const formatStep = ({ name, outcome, reason, place }: RehearsedStep): readonly string[] =>
-  [
-    `  ${WORDS[outcome].padEnd(8)}  ${name}`,
-    ...(reason === undefined ? [] : [`            ${reason}`]),
-    ...(place === undefined || outcome === 'will' ? [] : [`            in ${place}`]),
-  ].map(toPrintable);
+const describeStep = ({ name, outcome, reason, place }: RehearsedStep): readonly ReportBlock[] =>
+  listRows({ indent: 2, width: 10 }, [
+    [WORDS[outcome], say`${name}`],
+    ...rowsOf('', reason === undefined ? [] : [say`${reason}`]),
+    ...rowsOf('', place === undefined || outcome === 'will' ? [] : [say`in ${place}`]),
+  ]);
 
 const GB = 10 ** 9;
 
 const nameHost = (host: string, count?: number): string =>
   count === undefined ? host : `${host} (${count})`;
 
-function formatNeeds({ needs }: Rehearsal): readonly string[] {
+function listNeeds({ needs }: Rehearsal): readonly ReportBlock[] {
   if (needs.length === 0) return [];
   const rows = needs.map(
     ({ host, count, cores, memory, disk, because }) =>
-      `  ${nameHost(host, count).padEnd(16)} ${String(cores).padStart(5)}  ${formatSize(memory).padStart(8)}  ${`${Math.ceil(disk / GB)} GB`.padStart(7)}` +
+      `${nameHost(host, count).padEnd(16)} ${String(cores).padStart(5)}  ${formatSize(memory).padStart(8)}  ${`${Math.ceil(disk / GB)} GB`.padStart(7)}` +
       (because === undefined ? '' : `  with ${because}`),
   );
-  return ['each host needs    cores    memory     disk', ...rows, ''];
+  return [
+    lineOf(['each host needs    cores    memory     disk']),
+    ...rows.map((row) => lineOf(say`${row}`, 2)),
+    gap,
+  ];
 }
 
-function formatReading({ reading }: Rehearsal): readonly string[] {
+function listReading({ reading }: Rehearsal): readonly ReportBlock[] {
   if (!reading) return [];
   const times = reading.seconds.map(
     ({ rate, least, most }) =>
       `${describeTime(least)} to ${describeTime(most)} at ${rate / 1e6} MB/s`,
   );
+  const [least, most] = [formatSize(reading.least), formatSize(reading.most)];
   return [
-    `until its registry answers, a host reads ${formatSize(reading.least)} to ${formatSize(reading.most)} of the medium:`,
-    `  ${times.join(', ')}`,
-    '',
+    lineOf(say`until its registry answers, a host reads ${least} to ${most} of the medium:`),
+    lineOf([times.join(', ')], 2),
+    gap,
   ];
 }
 
 const describeTime = (seconds: number): string =>
   seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
 
-/** The verdict in one line. */
-function formatVerdict(name: string, { steps, release }: Rehearsal): string {
+function judge(name: string, { steps, release }: Rehearsal): string {
   const count = (outcome: RehearsedStep['outcome']): number =>
     steps.filter((step) => step.outcome === outcome).length;
   const [failing, unknown] = [count('will-not'), count('unknown')];
   const what = release ? `${name} (${release.version}, ${release.architecture})` : name;
   const open = unknown === 0 ? '' : `, ${unknown} cannot be known`;
-  return toPrintable(
-    failing === 0
-      ? `${what}: ${count('will')} steps will happen${open}`
-      : `${what}: ${failing} of ${steps.length} steps will not happen${open}`,
-  );
+  return failing === 0
+    ? `${what}: ${count('will')} steps will happen${open}`
+    : `${what}: ${failing} of ${steps.length} steps will not happen${open}`;
 }
 
-const formatMarkdown = (name: string, value: Rehearsal): string =>
-  formatMarkdownReport({
-    title: ['Rehearsal of ', { code: name }],
-    summary: [['verdict', [{ code: formatVerdict(name, value) }]]],
-    tables: [
-      {
-        title: 'Steps',
-        head: ['part', 'step', 'outcome', 'reason', 'place'],
-        rows: value.steps.map(({ part, name, outcome, reason = '', place = '' }) => [
-          [part],
-          [{ code: name }],
-          [WORDS[outcome]],
-          [{ code: reason }],
-          [{ code: place }],
-        ]),
-      },
-      ...(value.needs.length === 0 ? [] : [tableOfNeeds(value.needs)]),
-    ],
-    notes: [],
-  });
+const listTables = (name: string, value: Rehearsal): readonly ReportBlock[] => [
+  ...summarize([['verdict', say`${judge(name, value)}`]]),
+  {
+    type: 'table',
+    title: 'Steps',
+    head: ['part', 'step', 'outcome', 'reason', 'place'],
+    rows: value.steps.map(({ part, name, outcome, reason = '', place = '' }) => [
+      [part],
+      [{ code: name }],
+      [WORDS[outcome]],
+      [{ code: reason }],
+      [{ code: place }],
+    ]),
+  },
+  ...(value.needs.length === 0 ? [] : [{ type: 'table', ...tableOfNeeds(value.needs) } as const]),
+];
 
 const tableOfNeeds = (needs: Rehearsal['needs']): ReportTable => ({
   title: 'Hosts',

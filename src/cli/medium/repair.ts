@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { DifferenceError, formatProblem } from '../../base/errors.ts';
+import { DifferenceError } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { loadConfig, readConfigFiles } from '../../config/load.ts';
@@ -20,10 +20,19 @@ import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, createWaitOption } from '../options.ts';
 import { runWithProgress, type Watched } from '../named-media.ts';
-import { sayAgain } from '../terminal/continuation.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import { sayAgain } from '../terminal/progress.ts';
+import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { placeInPlace } from './delta.ts';
+import {
+  type Phrase,
+  type Report,
+  lineOf,
+  say,
+  writeReport,
+  listShown,
+  quoteProblems,
+} from '../terminal/report.ts';
 
 type Options = {
   readonly from: readonly string[];
@@ -37,10 +46,7 @@ type Options = {
 const ORIGINS = 'registries';
 const REPOSITORY = 'docker://';
 
-/**
- * Registers `sealift repair ISO --from SOURCE...`: exit code 8 when something could not be
- * repaired.
- */
+/** Registers `sealift repair ISO --from SOURCE...`: exit code 8 when something could not be repaired. */
 export function registerRepair(program: Command, host: CliHost): void {
   program
     .command('repair')
@@ -76,7 +82,7 @@ export function registerRepair(program: Command, host: CliHost): void {
           repairIso(path, sources, { ...watched, lock, wait, onRepaired }),
         ),
       );
-      await writeFormatted({ host, ...options }, report, () => format(iso, report));
+      await writeReport({ host, ...options }, report, () => describeRepair(iso, report));
       if (report.ok) return;
       throw new DifferenceError('repair.incomplete', `${iso} is not whole`, {
         expected: 'a source for every damaged byte',
@@ -88,7 +94,6 @@ export function registerRepair(program: Command, host: CliHost): void {
 
 type WatchedHost = CliHost & Pick<Watched, 'emit'>;
 
-/** Opens the sources that are named, by their kind, and closes them. */
 async function withSources<T>(
   options: Options,
   host: WatchedHost,
@@ -170,20 +175,26 @@ function openTools({ config, workDir }: Options, host: CliHost) {
 /** Most entries shown of each kind; `-o json` has all. */
 const SHOWN = 20;
 
-function format(iso: string, { ok, damaged, problems, bytes }: RepairReport): string {
-  const lines = damaged.map(formatRange);
-  const more = damaged.length - SHOWN;
-  return [
-    ...lines.slice(0, SHOWN),
-    ...(more > 0 ? [`and ${more} more; -o json lists all`] : []),
-    ...problems.slice(0, SHOWN).map(formatProblem),
-    `damaged ${formatSize(bytes.damaged)} in ${damaged.length} extents, read ` +
-      `${formatSize(bytes.read)}, written ${formatSize(bytes.written)}`,
-    ...(ok ? [`${iso} is whole`] : []),
-    '',
-  ].join('\n');
-}
+export const describeRepair = (
+  iso: string,
+  { ok, damaged, problems, bytes }: RepairReport,
+): Report => ({
+  title: say`Repair of ${iso}`,
+  body: [
+    ...listShown(
+      damaged.map((range) => lineOf(describeRange(range))),
+      SHOWN,
+    ),
+    ...quoteProblems(problems.slice(0, SHOWN)),
+    lineOf(
+      say`damaged ${formatSize(bytes.damaged)} in ${damaged.length} extents, read ${formatSize(bytes.read)}, written ${formatSize(bytes.written)}`,
+    ),
+    ...(ok ? [lineOf(say`${iso} is whole`)] : []),
+  ],
+});
 
-const formatRange = ({ offset, size, path, problem, source }: RepairedRange): string =>
-  `${source === undefined ? 'not repaired' : 'repaired'}: ${path ?? 'structure'} ` +
-  `(${size} bytes at ${offset}) ${problem}${source === undefined ? '' : `; from ${source}`}`;
+const describeRange = ({ offset, size, path, problem, source }: RepairedRange): Phrase => [
+  source === undefined ? 'not repaired: ' : 'repaired: ',
+  ...say`${path ?? 'structure'} (${size} bytes at ${offset}) ${problem}`,
+  ...(source === undefined ? [] : say`; from ${source}`),
+];

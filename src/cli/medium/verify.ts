@@ -2,35 +2,25 @@ import { Option, type Command } from 'commander';
 import { randomBytes } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import {
-  DifferenceError,
-  formatNames,
-  formatProblem,
-  type ImageProblem,
-  UnprovenError,
-  UsageError,
-} from '../../base/errors.ts';
-import { groupBy } from '../../base/lists.ts';
+import { DifferenceError, UnprovenError, UsageError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
-import { formatSize } from '../../base/text/words.ts';
-import { formatDeltaName } from '../../media/delta/describe.ts';
 import { findPublishedDigest, readGivenDigest } from '../../media/published-digest.ts';
 import type { Verification } from '../../media/verify-contents.ts';
-import type { Sample } from '../../media/sample-extents.ts';
-import { verifyIso } from '../../media/verify.ts';
+import { verifyMedium } from '../../media/verify-disk.ts';
 import { type FolderVerification, verifySites } from '../../media/verify-sites.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { parseWhole } from '../options.ts';
 import { ISO_ARGUMENT, useWatched, runWithProgress } from '../named-media.ts';
-import {
-  createOutputOption,
-  writeFormatted,
-  writeMessage,
-  type OutputFormat,
-} from '../terminal/output.ts';
+import { createOutputOption, writeMessage, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { BARE } from './customize-result.ts';
+import {
+  countThings,
+  describeFolder,
+  describeVerification,
+  SHOWN_PROBLEMS_OF_KIND,
+} from './verify-result.ts';
+import { formatReport, writeReport } from '../terminal/report.ts';
 
 type VerifyCliOptions = {
   readonly outputFormat: OutputFormat;
@@ -40,6 +30,8 @@ type VerifyCliOptions = {
   readonly sampleSeed?: string;
   /** A digest, or a file that names it. */
   readonly sha256?: string;
+  /** The same over index and areas. */
+  readonly mediumDigest?: string;
 };
 
 /**
@@ -57,6 +49,10 @@ export function registerVerify(program: Command, host: CliHost): void {
       '--sha256 <digest|file>',
       'the SHA-256 that the maker of the ISO published, or a file as sha256sum writes it',
     )
+    .option(
+      '--medium-digest <digest>',
+      'the digest over index and values that "sealift serve" shows with its URL',
+    )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -67,7 +63,7 @@ export function registerVerify(program: Command, host: CliHost): void {
         'file beside the ISO proves them. A folder of configuration ISOs is checked against its sites.json.\n' +
         'With --quick, structure, directories, index and small files are checked, and a sample of the rest;\n' +
         'the result has the probability with which it would have found damage, and what was not compared.\n' +
-        `At most ${SHOWN} problems of a kind are printed; -o json has up to 10000.\n` +
+        `At most ${SHOWN_PROBLEMS_OF_KIND} problems of a kind are printed; -o json has up to 10000.\n` +
         '\nExample:\n  $ sealift verify appliance.iso\n  $ sealift verify /dev/sdX --quick',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
@@ -76,16 +72,15 @@ export function registerVerify(program: Command, host: CliHost): void {
         return verifyFolder(iso, options, host);
       }
       const { name, value } = await verify(iso, options, host);
-      await writeFormatted({ host, ...options }, value, (value) => formatVerification(name, value));
+      await writeReport({ host, ...options }, value, (value) => describeVerification(name, value));
       requireProven(name, value);
     });
 }
 
-/** @throws UsageError `usage.folder` */
-function refuseForFolder({ quick, sha256, sampleSeed }: VerifyCliOptions): void {
-  if (quick === undefined && sha256 === undefined && sampleSeed === undefined) return;
+function refuseForFolder({ quick, sha256, sampleSeed, mediumDigest }: VerifyCliOptions): void {
+  if ([quick, sha256, sampleSeed, mediumDigest].every((each) => each === undefined)) return;
   throw new UsageError('usage.folder', 'a folder is verified by its sites.json, and every byte', {
-    expected: 'an ISO, or no --quick, --sample-seed and --sha256',
+    expected: 'an ISO, or no --quick, --sample-seed, --sha256 and --medium-digest',
     hint: 'leave the option out, or name one ISO of the folder',
   });
 }
@@ -103,7 +98,6 @@ const isRestorable = ({ problems, areas = [] }: Verification): boolean =>
 const RESTORE = 'do what the problem says; the other bytes of the medium are right';
 const REPLACE = 'build it again with the same command, or copy it again';
 
-/** @throws DifferenceError `verify.differences`; UnprovenError `verify.not-provable` */
 function requireProven(name: string, value: Verification): void {
   if (!value.ok) throw differs(name, value, isRestorable(value) ? RESTORE : REPLACE);
   if (value.because === 'no proof') throw notProvable(name, value);
@@ -116,16 +110,18 @@ const notProvable = (name: string, { notCompared, wouldProve }: Verification): U
     ...(wouldProve !== undefined && { hint: wouldProve }),
   });
 
-const verify = (
+const verify = async (
   iso: string,
-  { logFormat, quick, sampleSeed, sha256 }: Omit<VerifyCliOptions, 'outputFormat'>,
+  { logFormat, quick, sampleSeed, sha256, mediumDigest }: Omit<VerifyCliOptions, 'outputFormat'>,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Verification }> => {
   keepGarbageSmall();
   const path = resolve(host.cwd, iso);
+  const readGiven = (text: string): Promise<Digest> =>
+    readGivenDigest(text, { iso, path: resolve(host.cwd, text) });
   const findPublished = async (warn: (message: string) => void): Promise<Digest | undefined> =>
     sha256 !== undefined
-      ? readGivenDigest(sha256, { iso, path: resolve(host.cwd, sha256) })
+      ? readGiven(sha256)
       : isElsewhere(iso)
         ? undefined
         : findPublishedDigest(path, warn);
@@ -133,11 +129,13 @@ const verify = (
     share: (quick === true ? QUICK_PERCENT : quick) / 100,
     seed: sampleSeed ?? randomBytes(8).toString('hex'),
   };
+  const named = mediumDigest === undefined ? undefined : await readGiven(mediumDigest);
   return runWithProgress({ stage: 'verify', logFormat, host }, (watched) =>
     useWatched(iso, { ...host, ...watched }, async (source, name) => ({
       name,
-      value: await verifyIso(source, {
+      value: await verifyMedium(source, {
         ...watched,
+        mediumDigest: named,
         published: () => findPublished(watched.warn),
         isGiven: sha256 !== undefined,
         ...(sampling && { quick: sampling }),
@@ -155,9 +153,10 @@ const createQuickOption = (): Option =>
   ).argParser(parseWhole('usage.quick', [1, 100]));
 
 const differs = (iso: string, { problems }: Verification, hint: string): DifferenceError =>
-  new DifferenceError('verify.differences', `${iso} has ${count(problems, 'problem')}`, { hint });
+  new DifferenceError('verify.differences', `${iso} has ${countThings(problems, 'problem')}`, {
+    hint,
+  });
 
-/** Creates `--verify` for every command that builds an ISO. */
 export const createVerifyOption = (): Option =>
   new Option('--verify', 'read the finished ISO again and check it as "sealift verify" does');
 
@@ -165,11 +164,6 @@ export type Verified = { readonly verified?: Verification['checked'] };
 
 type VerifyBuiltOptions = Pick<VerifyCliOptions, 'logFormat'> & { readonly verify?: boolean };
 
-/**
- * Verifies a finished ISO if `--verify` is given.
- *
- * @throws DifferenceError `verify.differences`, after its problems are printed
- */
 export async function verifyBuilt(
   iso: string,
   options: VerifyBuiltOptions,
@@ -178,7 +172,7 @@ export async function verifyBuilt(
   if (options.verify !== true) return {};
   const { value } = await verify(iso, options, host);
   if (value.state === 'whole' || value.because === 'area') return { verified: value.checked };
-  writeMessage(host, formatVerification(iso, value));
+  writeMessage(host, formatReport(describeVerification(iso, value)));
   throw value.ok
     ? notProvable(iso, value)
     : differs(iso, value, 'build it again with --rehash and --force');
@@ -195,94 +189,14 @@ async function verifyFolder(
     { stage: 'verify', logFormat: options.logFormat, host },
     (watched) => verifySites(path, watched),
   );
-  await writeFormatted({ host, ...options }, verified, () => formatFolder(folder, verified));
+  await writeReport({ host, ...options }, verified, () => describeFolder(folder, verified));
   const { damaged } = verified;
   if (damaged.length === 0) return;
   throw new DifferenceError(
     'verify.differences',
-    `${folder} has ${count(damaged, 'damaged ISO')}`,
+    `${folder} has ${countThings(damaged, 'damaged ISO')}`,
     {
       hint: 'make them again with the same "sealift config-iso build"',
     },
   );
-}
-
-const formatFolder = (folder: string, { isos, damaged }: FolderVerification): string =>
-  [
-    ...damaged.slice(0, SHOWN).map(({ iso, problem }) => `${iso}: ${problem}`),
-    ...(damaged.length > SHOWN ? [`and ${damaged.length - SHOWN} more; -o json lists all`] : []),
-    ...(damaged.length === 0
-      ? [`${folder} is whole: every byte of ${count(isos, 'configuration ISO')} was compared`]
-      : []),
-    '',
-  ].join('\n');
-
-/** Most problems shown of each kind: a medium that was cut off lost thousands of files. */
-const SHOWN = 20;
-
-function formatVerification(iso: string, verification: Verification): string {
-  const { problems, damagedImages, oddities, sample } = verification;
-  const { ok, notCompared = [] } = verification;
-  const byKind = groupBy(problems, ({ kind }) => kind);
-  return [
-    ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
-    ...oddities.map((oddity) => `note: ${oddity}`),
-    ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatNames(damagedImages)}`]),
-    ...(ok ? describeValues(iso, verification) : []),
-    ...(ok ? notCompared.map((part) => `not compared: ${part}`) : []),
-    ...(sample ? formatSample(sample) : []),
-    `${iso} is ${formatState(verification)}`,
-    '',
-  ].join('\n');
-}
-
-function formatState({ state, problems, compared, checked, delta }: Verification): string {
-  if (state === 'damaged') return `damaged: ${count(problems, 'problem')}`;
-  const what = delta
-    ? formatDeltaName(delta)
-    : `structure, ${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ${count(checked.images, 'image')}`;
-  return state === 'whole'
-    ? `whole: ${what}; every byte was compared`
-    : `not provable: ${what}; nothing is wrong in the ${formatSize(compared.bytes)} of ` +
-        `${formatSize(compared.of)} that were compared`;
-}
-
-function describeValues(
-  iso: string,
-  { customised, bare, areas = [] }: Verification,
-): readonly string[] {
-  if (bare === true) return [`${iso} is bare: ${BARE}`];
-  if (customised !== true) return [];
-  const isDropped = areas.some(({ kind, state }) => kind === 'built' && state === 'bare');
-  return isDropped
-    ? [`${iso} has no copy of its build: its values may be those of the build or of a site`]
-    : [`${iso} is customised: it has other values than the build gave it`];
-}
-
-function formatSample({ seed, bytes, extents, confidence }: Sample): readonly string[] {
-  return [
-    `sampled out of ${count(extents, 'extent')} (${formatSize(bytes)}), --sample-seed ${seed}`,
-    ...confidence.map(
-      ({ damaged, scattered, together }) =>
-        `if ${damaged * 100} % of the bytes were damaged, this would have found it with a probability of ` +
-        `at least ${formatChance(together)}, or ${formatChance(scattered)} if the damage is scattered in ` +
-        'single blocks',
-    ),
-  ];
-}
-
-/** Formats a probability as a percentage, rounded down so that it never promises too much. */
-const formatChance = (chance: number): string => `${Math.floor(chance * 10_000) / 100} %`;
-
-function formatKind(kind: string, found: readonly ImageProblem[]): readonly string[] {
-  const more = found.length - SHOWN;
-  return [
-    ...found.slice(0, SHOWN).map(formatProblem),
-    ...(more > 0 ? [`${kind}: and ${more} more; -o json lists all`] : []),
-  ];
-}
-
-function count(what: number | readonly unknown[], word: string): string {
-  const number = typeof what === 'number' ? what : what.length;
-  return `${number} ${word}${number === 1 ? '' : 's'}`;
 }

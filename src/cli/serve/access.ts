@@ -1,14 +1,15 @@
 import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
-import { readInputFile } from '../../base/disk/files.ts';
 import { UsageError } from '../../base/errors.ts';
 import { isCutOff } from '../../base/http/address.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
-import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/words.ts';
+import { parseDuration, parseSize, SIZE_FORM, TIME_FORM } from '../../base/text/words.ts';
+import { isReference } from '../../config/secrets.ts';
 import type { AuthSettings } from '../../service/auth/identity.ts';
 import type { CliHost } from '../host.ts';
 import { parseWhole, refuseOption } from '../options.ts';
+import { readNamedFile } from './listen.ts';
 import { readSecret } from './token.ts';
 import { requireTrustedFile } from './trusted-file.ts';
 
@@ -39,7 +40,7 @@ export const addServeAccess = (command: Command): Command =>
     .option('--database <url>', 'PostgreSQL for records (postgres://..., env:NAME or file:PATH)')
     .addOption(
       new Option('--tenant-records <number>', 'most records of a tenant')
-        .argParser(parseWhole('usage.limit', [1, 1_000_000]))
+        .argParser(parseWhole('usage.limit', [1, 1_000_000], '--tenant-records'))
         .default(1000),
     )
     .addOption(
@@ -67,16 +68,18 @@ export const addServeAccess = (command: Command): Command =>
 function parseBytes(text: string): number {
   const size = parseSize(text) ?? 0;
   if (size > 0) return size;
-  throw refuseOption('usage.limit', text, { expected: SIZE_FORM });
+  throw refuseOption('usage.limit', text, { option: '--tenant-bytes', expected: SIZE_FORM });
 }
 
 function parseLongest(text: string): number {
   const time = parseDuration(text) ?? 0;
   if (time > 0) return time;
-  throw refuseOption('usage.lifetime', text, { expected: DURATION_FORM });
+  throw refuseOption('usage.lifetime', text, {
+    option: '--auth-lifetime',
+    expected: TIME_FORM,
+  });
 }
 
-/** @throws ConfigError `service.secret`, `service.key-shared` */
 export const readKeys = (
   { key, previousKey }: Pick<ServeAccess, 'key' | 'previousKey'>,
   host: CliHost,
@@ -87,16 +90,13 @@ export const readKeys = (
   }),
 });
 
-/**
- * Reads the URL of the database, which may be in a file or a variable: a URL may have a password,
- * and the command line of a process is not secret.
- */
+/** The URL may be in a file or a variable: it may have a password, and a command line is not secret. */
 export function readDatabase(
   { database: text }: Pick<ServeAccess, 'database'>,
   host: CliHost,
 ): string | undefined {
   if (text === undefined) return undefined;
-  const url = /^(?:env|file):/.test(text) ? readSecret('--database', text, host) : text;
+  const url = isReference(text) ? readSecret('--database', text, host) : text;
   if (/^postgres(?:ql)?:\/\//.test(url) && URL.canParse(url) && !isCutOff(new URL(url))) return url;
   throw new UsageError('usage.database', '--database is not a URL of PostgreSQL', {
     expected: 'postgres://USER:PASSWORD@HOST:PORT/NAME',
@@ -104,13 +104,11 @@ export function readDatabase(
   });
 }
 
-/**
- * Reads who may use the service. Keys from elsewhere may sign tokens for others as well, so issuer and
- * audience are required with them.
- *
- * @throws UsageError `usage.auth-keys`, `usage.auth-issuer`, `usage.auth-audience`
- */
-export function readAuth(options: ServeAccess, { cwd }: Pick<CliHost, 'cwd'>): AuthSettings {
+/** Keys from elsewhere may sign tokens for others as well, so issuer and audience are required with them. */
+export function readAuth(
+  options: Pick<ServeAccess, 'auth' | 'authKeys' | 'authIssuer' | 'authAudience' | 'authLifetime'>,
+  { cwd }: Pick<CliHost, 'cwd'>,
+): AuthSettings {
   const { auth, authKeys, authIssuer: issuer, authAudience: audience } = options;
   if (auth === 'none') return { type: auth };
   if (authKeys === undefined) {
@@ -125,8 +123,7 @@ export function readAuth(options: ServeAccess, { cwd }: Pick<CliHost, 'cwd'>): A
   }
   const path = resolve(cwd, authKeys);
   requireTrustedFile('--auth-keys', path);
-  const keys = readInputFile(path, { domain: 'input' }).toString('utf8');
-  return { type: auth, keys, ...rules };
+  return { type: auth, keys: readNamedFile('--auth-keys', path), ...rules };
 }
 
 function requireRules({ issuer, audience }: { issuer?: string; audience?: string }): void {

@@ -18,18 +18,10 @@ import { waitFor, startTimer, type Timer } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 import { requireTrustedFile } from './trusted-file.ts';
 
-/*
- * This file owns how a server listens: addresses, the refusals of them, and TLS files that are
- * read again when they change.
- */
+/* Owns how a server listens: addresses, their refusals, and TLS files that are read again on change. */
 
 export type TlsOptions = { readonly tlsCert?: string; readonly tlsKey?: string };
 
-/**
- * Reads the files that `--tls-cert` and `--tls-key` name.
- *
- * @throws UsageError `usage.tls`; ConfigError `input.missing`
- */
 export function readTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): KeyPair | undefined {
   const { tlsCert, tlsKey } = options;
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
@@ -38,13 +30,13 @@ export function readTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): KeyPai
       hint: `add ${tlsCert === undefined ? '--tls-cert' : '--tls-key'}`,
     });
   }
-  const cert = readPem('--tls-cert', resolve(host.cwd, tlsCert));
+  const cert = readNamedFile('--tls-cert', resolve(host.cwd, tlsCert));
   requireTrustedFile('--tls-key', resolve(host.cwd, tlsKey));
-  const key = readPem('--tls-key', resolve(host.cwd, tlsKey));
+  const key = readNamedFile('--tls-key', resolve(host.cwd, tlsKey));
   return checkKeyPair({ cert, key });
 }
 
-function readPem(option: string, path: string): string {
+export function readNamedFile(option: string, path: string): string {
   try {
     return readInputFile(path, { domain: 'input' }).toString('utf8');
   } catch (cause) {
@@ -58,6 +50,8 @@ function readPem(option: string, path: string): string {
 /** True if no other machine can connect. The unspecified addresses mean all of its addresses. */
 export const isThisMachine = (address: string): boolean =>
   !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
+
+export const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
 
 /** Waits until the signal, or an error of a server that listens. */
 export async function waitForEnd(
@@ -79,7 +73,6 @@ export type ListenRefusals = Readonly<Record<'inUse' | 'denied' | 'address', Ref
 
 export type Address = { readonly host: string; readonly port: number };
 
-/** @throws one of the refusals; the signal's reason */
 async function listen(
   server: Server | TlsServer,
   { host, port, signal }: Address & { readonly signal: AbortSignal },
@@ -98,14 +91,12 @@ async function listen(
   }
 }
 
-/** Address of a server that listens. */
 export type Listening = {
   readonly url: string;
   readonly address: string;
   readonly port: number;
 };
 
-/** Listens, and describes where. @throws as `listen` */
 export async function listenOn(
   server: Server | TlsServer,
   wanted: Address & { readonly signal: AbortSignal },
@@ -145,14 +136,10 @@ const INTERVAL = 1000;
 
 type Told = {
   readonly use: (pair: KeyPair) => void;
-  /**
-   * Called with the reason why the present content of the files cannot be used; the previous pair
-   * stays in use.
-   */
+  /** Called with the reason why the files cannot be used now; the previous pair stays in use. */
   readonly warn: (message: string) => void;
 };
 
-/** A pair, and a way to watch for another one. */
 export type WatchedTls = {
   readonly pair: KeyPair | undefined;
   /** @returns a function that ends the watch */
@@ -163,8 +150,6 @@ export type WatchedTls = {
  * Reads certificate and key, and later reports new ones, regardless of how they arrive: written,
  * renamed, or behind a link that points elsewhere. Both are read when one changes, and used when
  * they belong together. A pair that was replaced before watching began is used too.
- *
- * @throws errors of `readTls`
  */
 export function openTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): WatchedTls {
   const paths = [options.tlsCert, options.tlsKey].flatMap((path) =>

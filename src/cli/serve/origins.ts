@@ -26,7 +26,6 @@ function addOrigin(text: string, origins: readonly string[]): readonly string[] 
   });
 }
 
-/** Rules for requests, as the service takes them. */
 export const rulesOf = ({
   requireRegistry,
   corsOrigin,

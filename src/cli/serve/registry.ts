@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
 import type { KeyPair } from '../../base/http/key-pair.ts';
-import { redact } from '../../base/text/redact.ts';
 import { toPrintable } from '../../base/text/words.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { findRegistryRoot, isoRegistryTree } from '../../media/tree.ts';
@@ -10,6 +9,7 @@ import {
   listRepositories,
   listTags,
   type RegistryTree,
+  type ServedTree,
   type RequestEntry,
 } from '../../registry/index.ts';
 import type { CliHost } from '../host.ts';
@@ -76,7 +76,7 @@ async function requireRegistry(iso: IsoImage, path: string): Promise<string> {
 }
 
 async function serve(
-  { iso, tree }: { readonly iso: IsoImage; readonly tree: RegistryTree },
+  { iso, tree }: { readonly iso: IsoImage; readonly tree: ServedTree },
   options: ServeOptions & { readonly tls?: KeyPair },
   host: CliHost,
 ): Promise<void> {
@@ -133,7 +133,6 @@ async function findExample(
   }
 }
 
-/** Details that a server prints once it is ready. */
 type Serving = {
   readonly iso: string;
   readonly url: string;
@@ -148,10 +147,7 @@ type ServeLog = {
   readonly request: (entry: RequestEntry) => void;
 };
 
-/**
- * Writes lines of a server to standard error. Errors of the server are always reported, other
- * requests only with `--verbose`.
- */
+/** Errors of the server are always reported, other requests only with `--verbose`. */
 function createServeLog(
   host: CliHost,
   { isJson, verbose }: { readonly isJson: boolean; readonly verbose: boolean },
@@ -166,12 +162,12 @@ function createServeLog(
     },
     warning(message) {
       if (isJson) write({ type: 'warning', message });
-      else writeMessage(host, `warning: ${indentLines(message)}\n`);
+      else writeMessage(host, `warning: ${indentLines(message, host.redaction)}\n`);
     },
     request({ method, url, status, complete, error }) {
       if (!verbose && error === undefined) return;
-      const asked = redactPath(url);
-      const problem = error === undefined ? undefined : redact(describe(error));
+      const asked = maskPath(url, host.redaction);
+      const problem = error === undefined ? undefined : host.redaction.mask(describe(error));
       if (isJson) write({ type: 'request', method, url: asked, status, complete, problem });
       else {
         const end = complete ? '' : ' (broken off)';
@@ -188,8 +184,9 @@ const formatServing = ({ iso, url, example, problem }: Serving): string =>
 
 const ORIGIN = 'http://registry';
 
-/** Redacts a path: clients may put a token into the query. */
-const redactPath = (url: string): string => redact(`${ORIGIN}${url}`).replace(ORIGIN, '');
+/** Masks a path: clients may put a token into the query. */
+const maskPath = (url: string, { mask }: CliHost['redaction']): string =>
+  mask(`${ORIGIN}${url}`).replace(ORIGIN, '');
 
 const describe = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);

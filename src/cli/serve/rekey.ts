@@ -2,18 +2,17 @@ import type { Command } from 'commander';
 import { resolve } from 'node:path';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { CliHost } from '../host.ts';
-import {
-  createOutputOption,
-  writeFormatted,
-  writeMessage,
-  type OutputFormat,
-} from '../terminal/output.ts';
+import { createOutputOption, writeMessage, type OutputFormat } from '../terminal/output.ts';
+import type { OpenedAudit } from '../../service/audit/open.ts';
+import { type AuditOptions, readAudit } from './audit-options.ts';
 import { readDatabase, readKeys, type ServeAccess } from './access.ts';
+import { lineOf, say, writeReport } from '../terminal/report.ts';
 
-type RekeyOptions = ServeAccess & {
-  readonly data: string;
-  readonly outputFormat: OutputFormat;
-};
+type RekeyOptions = ServeAccess &
+  AuditOptions & {
+    readonly data: string;
+    readonly outputFormat: OutputFormat;
+  };
 
 /** Registers `sealift serve rekey`, which ends; options of `serve` name the records and the keys. */
 export function registerRekey(serve: Command, host: CliHost): void {
@@ -32,21 +31,43 @@ export function registerRekey(serve: Command, host: CliHost): void {
     .action(async (_options: object, command: Command) => {
       const options = command.optsWithGlobals<RekeyOptions>();
       const { rekeyRecords } = await import('../../service/state/rekey.ts');
-      const done = await rekeyRecords({
-        data: resolve(host.cwd, options.data),
-        ...readKeys(options, host),
-        ...withoutUndefined({ database: readDatabase(options, host) }),
-        env: host.env,
-        signal: host.signal,
-        warn: (message) => {
-          writeMessage(host, `warning: ${message}\n`);
-        },
-      });
-      await writeFormatted(
-        { host, outputFormat: options.outputFormat },
-        done,
-        () =>
-          `${done.keys} keys changed to --key, ${done.records} records of the first format encrypted again\n`,
-      );
+      const warn = (message: string): void => {
+        writeMessage(host, `warning: ${message}\n`);
+      };
+      const { audit: settings } = readAudit(options, host);
+      const { openAudit } = await import('../../service/audit/open.ts');
+      const audit = settings && (await openAudit(settings, { ...host, warn }));
+      const rekey = () =>
+        rekeyRecords({
+          data: resolve(host.cwd, options.data),
+          ...readKeys(options, host),
+          ...withoutUndefined({ database: readDatabase(options, host) }),
+          env: host.env,
+          signal: host.signal,
+          warn,
+        });
+      const done = await noted(audit, rekey);
+      await writeReport({ host, outputFormat: options.outputFormat }, done, () => ({
+        title: ['Keys of records'],
+        body: [
+          lineOf(
+            say`${done.keys} keys changed to --key, ${done.records} records of the first format encrypted again`,
+          ),
+        ],
+      }));
     });
+}
+
+/** Changes the key, and notes it in the audit log. */
+async function noted<Done extends { readonly keys: number; readonly records: number }>(
+  audit: OpenedAudit | undefined,
+  rekey: () => Promise<Done>,
+): Promise<Done> {
+  try {
+    const done = await rekey();
+    await audit?.log.write({ event: 'records.rekey', ...done });
+    return done;
+  } finally {
+    await audit?.log.close();
+  }
 }

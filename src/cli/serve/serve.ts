@@ -1,48 +1,22 @@
 import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
-import type { KeyPair } from '../../base/http/key-pair.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/words.ts';
-import { withTimeLimit } from '../../base/wait.ts';
-import type { OpenedService } from '../../service/service.ts';
 import { hostPlacesOf, type CliHost } from '../host.ts';
 import { addTo, refuseOption } from '../options.ts';
-import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import {
-  isThisMachine,
-  listenOn,
-  type ListenRefusals,
-  waitForEnd,
-  type Address,
-  openTls,
-  type WatchedTls,
-} from './listen.ts';
-import { addServeAccess, readAuth, readDatabase, readKeys, type ServeAccess } from './access.ts';
-import { addLimitOptions, type LimitOptions, readAddresses } from './limits.ts';
-import { createServiceLog, type ServeLog } from './service-log.ts';
+import { createLogFormatOption } from '../terminal/progress.ts';
+import { type Address, isLoopback, openTls } from './listen.ts';
+import { addAuditOptions, readAudit } from './audit-options.ts';
+import { addServeAccess, readAuth, readDatabase, readKeys } from './access.ts';
+import { createDoctorOption, registerDoctor, requireSound, warnOfSecrets } from './doctor.ts';
+import { addLimitOptions, readAddresses } from './limits.ts';
+import { createServiceLog } from './service-log.ts';
+import { runAlone } from './run-alone.ts';
+import { openPool, runWorkers } from './run-workers.ts';
 import { createOriginOption, parsePublicUrl, rulesOf } from './origins.ts';
 import { registerRekey } from './rekey.ts';
-import { warnOfSecrets } from './token.ts';
-
-type ServeOptions = LimitOptions &
-  ServeAccess & {
-    readonly listen: Address;
-    /** For images without TLS, beside the one with TLS. */
-    readonly listenHttp?: Address;
-    readonly data: string;
-    readonly store: readonly string[];
-    /** In bytes. */
-    readonly cacheSize: number;
-    readonly publicUrl?: string;
-    readonly tlsCert?: string;
-    readonly tlsKey?: string;
-    readonly requireRegistry: readonly string[];
-    readonly corsOrigin: readonly string[];
-    readonly urlLifetime: number;
-    readonly drain: number;
-    readonly logFormat: LogFormat;
-  };
+import type { ServeSettings } from './serve-options.ts';
 
 /** Registers `sealift serve`, which runs until it is interrupted. */
 export function registerServe(program: Command, host: CliHost): void {
@@ -73,6 +47,14 @@ export function registerServe(program: Command, host: CliHost): void {
         .argParser(parseCacheSize)
         .default(16 * 2 ** 30, '16GiB'),
     )
+    .addOption(
+      new Option(
+        '--digest-rate <size>',
+        'bytes a second that are hashed for the SHA-256 of images; 0: it is not computed',
+      )
+        .argParser(parseDigestRate)
+        .default(100 * 2 ** 20, '100MiB'),
+    )
     .option(
       '--public-url <url>',
       'beginning of the URLs of images (default: that of the request)',
@@ -89,11 +71,13 @@ export function registerServe(program: Command, host: CliHost): void {
     .addOption(createOriginOption())
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'));
-  addLimitOptions(addServeAccess(command))
+  addAuditOptions(addLimitOptions(addServeAccess(command)))
+    .addOption(createDoctorOption())
     .addOption(createLogFormatOption())
     .addHelpText('after', HELP)
-    .action((options: ServeOptions) => serve(options, host));
+    .action((options: ServeSettings) => serve(options, host));
   registerRekey(command, host);
+  registerDoctor(command, host);
 }
 
 const HELP =
@@ -130,21 +114,30 @@ function parseCacheSize(text: string): number {
   throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
 }
 
-async function serve(options: ServeOptions, host: CliHost): Promise<void> {
+function parseDigestRate(text: string): number {
+  const size = text === '0' ? 0 : parseSize(text);
+  if (size !== undefined) return size;
+  throw refuseOption('usage.digest-rate', text, { expected: `${SIZE_FORM}, or 0` });
+}
+
+async function serve(options: ServeSettings, host: CliHost): Promise<void> {
   const certificate = openTls(options, host);
   const isTls = certificate.pair !== undefined;
   if (options.listenHttp && !isTls) throw needsTls();
   const log = createServiceLog(host, options);
+  if (options.strict) await requireSound(options, host, log.warn);
   // These modules are loaded for this command alone.
   const { openService } = await import('../../service/service.ts');
-  warnOfSecrets(options, host, log.warn);
-  const addresses = readAddresses(options);
+  await warnOfSecrets(options, host, log.warn);
   const closing = new AbortController(); // aborted after the last download
   const ports: { http?: number } = {};
+  const pool = await openPool(options, { host, warn: log.warn });
+  const addresses = readAddresses(options, pool !== undefined);
   const service = await openService({
     data: resolve(host.cwd, options.data),
     ...readKeys(options, host),
     auth: readAuth(options, host),
+    ...readAudit(options, host),
     tenantLimits: { records: options.tenantRecords, bytes: options.tenantBytes },
     isTls,
     ports,
@@ -161,14 +154,17 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,
+    digestRate: options.digestRate,
     ending: host.signal,
     host: { ...hostPlacesOf(host), signal: closing.signal, emit: log.event },
     warn: log.warn,
     onAnswer: log.answer,
+    ...(pool && { workers: pool, elsewhere: pool.countTenant }),
     ...withoutUndefined({ publicUrl: options.publicUrl, database: readDatabase(options, host) }),
   });
   try {
-    await run(service, { options, host, log, ports, ...certificate });
+    const running = { options, host, log, ports, ...certificate };
+    await (pool ? runWorkers(service, running, pool) : runAlone(service, running));
   } finally {
     closing.abort();
     await service.close();
@@ -176,64 +172,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   host.signal.throwIfAborted();
 }
 
-type Running = WatchedTls & {
-  readonly options: ServeOptions;
-  readonly host: CliHost;
-  readonly log: ServeLog;
-  readonly ports: { http?: number };
-};
-
-/** Listens, and answers until the signal; then lets downloads end. */
-async function run(
-  service: OpenedService,
-  { options, host, log, ports, pair: tls, watch }: Running,
-): Promise<void> {
-  const { createServiceServer } = await import('../../service/server.ts');
-  const create = (pair: KeyPair | undefined) =>
-    createServiceServer(service, {
-      addresses: readAddresses(options),
-      limits: { connections: options.limitConnections, each: options.limitAddress },
-      ...withoutUndefined({ tls: pair }),
-    });
-  const { signal } = host;
-  const main = create(tls);
-  const plain = options.listenHttp && create(undefined);
-  const all = plain ? [main, plain] : [main];
-  const shown = [await listenOn(main.server, { ...options.listen, signal }, REFUSE)];
-  if (options.listenHttp && plain) {
-    shown.push(await listenOn(plain.server, { ...options.listenHttp, signal }, REFUSE));
-    ports.http = shown[1]?.port ?? 0;
-  }
-  const unwatch = watch({ use: main.renew, warn: log.warn });
-  for (const { url, address } of shown) log.serving(url, address);
-  host.allowGrace?.(options.drain + CLOSING);
-  try {
-    await waitForEnd(
-      all.map(({ server }) => server),
-      host,
-    );
-  } finally {
-    unwatch();
-    log.message('draining: no new connections; running downloads may finish');
-    const drainAll = (limit: AbortSignal) => Promise.all(all.map(({ drain }) => drain(limit)));
-    await withTimeLimit(options.drain, new AbortController().signal, drainAll).catch(() => {
-      log.warn('downloads were cut off: they did not end within --drain');
-    });
-  }
-}
-
 const needsTls = (): UsageError =>
   new UsageError('usage.listen-http', '--listen-http needs --tls-cert and --tls-key', {
     hint: 'leave it out: without a certificate, --listen has no TLS',
   });
-
-const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
-
-const REFUSE: ListenRefusals = {
-  inUse: (...about) => new UsageError('service.port-in-use', ...about),
-  denied: (...about) => new UsageError('service.port-denied', ...about),
-  address: (...about) => new UsageError('service.address', ...about),
-};
-
-/** Milliseconds in which the records are closed. */
-const CLOSING = 5000;

@@ -1,4 +1,3 @@
-import { redact } from '../../base/text/redact.ts';
 import type { AnsweredRequest } from '../../service/app.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
@@ -21,10 +20,7 @@ type LogOptions = {
   readonly tlsCert?: string;
 };
 
-/**
- * Writes lines to standard error. Errors of the service are always reported, other requests only
- * with `--verbose`.
- */
+/** Errors of the service are always reported, other requests only with `--verbose`. */
 export function createServiceLog(
   host: CliHost,
   { logFormat, auth, tlsCert }: LogOptions,
@@ -35,7 +31,7 @@ export function createServiceLog(
   };
   const warn: ServeLog['warn'] = (message) => {
     if (isJson) write({ type: 'warning', message });
-    else writeMessage(host, `warning: ${indentLines(message)}\n`);
+    else writeMessage(host, `warning: ${indentLines(message, host.redaction)}\n`);
   };
   return {
     warn,
@@ -58,11 +54,11 @@ export function createServiceLog(
     },
     answer({ method, route, status, milliseconds, error }) {
       if (host.log?.level() !== 'verbose' && error === undefined) return;
-      const problem = error === undefined ? undefined : redact(describe(error));
+      const problem = error === undefined ? undefined : host.redaction.mask(describe(error));
       const duration = Math.round(milliseconds);
       if (isJson) write({ type: 'answer', method, route, status, milliseconds: duration, problem });
       else {
-        const why = problem === undefined ? '' : `: ${indentLines(problem)}`;
+        const why = problem === undefined ? '' : `: ${indentLines(problem, host.redaction)}`;
         writeMessage(host, `${method} ${route} ${status} ${duration} ms${why}\n`);
       }
     },

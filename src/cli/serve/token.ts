@@ -1,24 +1,18 @@
 import { Option, type Command } from 'commander';
-import { statSync } from 'node:fs';
 import { resolve, join } from 'node:path';
 import { hasFile } from '../../base/disk/files.ts';
 import { readOwnFile } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
-import { DURATION_FORM, parseDuration } from '../../base/text/words.ts';
-import { readSecretSource } from '../../config/secrets.ts';
+import { parseDuration, TIME_FORM } from '../../base/text/words.ts';
+import { fileOfReference, readSecretSource } from '../../config/secrets.ts';
 import type { CliHost } from '../host.ts';
 import { refuseOption } from '../options.ts';
 import { writeTexts } from '../terminal/log.ts';
-import {
-  createForceOption,
-  createOutputOption,
-  indentLines,
-  writeFormatted,
-  type OutputFormat,
-} from '../terminal/output.ts';
-import { findFile, requireTrustedFile } from './trusted-file.ts';
+import { createForceOption, createOutputOption, type OutputFormat } from '../terminal/output.ts';
+import { requireTrustedFile } from './trusted-file.ts';
+import { lineOf, say, writeReport } from '../terminal/report.ts';
 
 /** Registers `sealift token keys|issue`, which decide who may use `sealift serve --auth local`. */
 export function registerToken(program: Command, host: CliHost): void {
@@ -67,13 +61,13 @@ function registerKeys(token: Command, host: CliHost): void {
         ],
         { force },
       );
-      await writeFormatted({ host, ...options }, { privateKey: key, publicKey: pub }, () =>
-        [
-          `${indentLines(key)} signs tokens`,
-          `${indentLines(pub)} verifies them: give it to --auth-keys`,
-          '',
-        ].join('\n'),
-      );
+      await writeReport({ host, ...options }, { privateKey: key, publicKey: pub }, () => ({
+        title: ['Keys of an issuer of tokens'],
+        body: [
+          lineOf(say`${key} signs tokens`),
+          lineOf(say`${pub} verifies them: give it to --auth-keys`),
+        ],
+      }));
     });
 }
 
@@ -129,11 +123,11 @@ function registerIssue(token: Command, host: CliHost): void {
       const { user, org, issuer, audience } = claims;
       const about = { user, ...withoutUndefined({ org, issuer, audience }) };
       const value = await issueToken(key, { ...about, issued, expires });
-      await writeFormatted(
-        { host, outputFormat },
-        { token: value, expires: new Date(expires).toISOString(), ...about },
-        () => `${value}\n`,
-      );
+      const result = { token: value, expires: new Date(expires).toISOString(), ...about };
+      await writeReport({ host, outputFormat }, result, () => ({
+        title: ['Token'],
+        body: [lineOf(say`${value}`)],
+      }));
     });
 }
 
@@ -151,18 +145,16 @@ const NAME = '1 to 256 characters, none of them a control character';
 function parseLifetime(text: string): number {
   const time = parseDuration(text);
   if (time !== undefined && time >= 1000) return time;
-  throw refuseOption('usage.lifetime', text, { expected: `${DURATION_FORM}; a second or more` });
+  throw refuseOption('usage.lifetime', text, { expected: TIME_FORM });
 }
 
-/**
- * Reads the secret that an option names as file:PATH or env:NAME.
- *
- * @throws ConfigError `service.secret`, `service.key-shared`
- */
-export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
-  const [, path] = /^file:(.*)$/s.exec(text) ?? [];
-  if (path !== undefined) requireTrustedFile(option, resolve(directory, path));
+/** Reads the secret that an option names as file:PATH or env:NAME. */
+export function readSecret(option: string, text: string, host: CliHost): string {
+  const { cwd: directory, env, redaction } = host;
+  const file = fileOfReference(text, directory);
+  if (file !== undefined) requireTrustedFile(option, file);
   const reading = readSecretSource(text, { directory, env });
+  if (reading.kind === 'value') redaction.add(reading.value);
   if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
   throw new ConfigError(
     'service.secret',
@@ -171,23 +163,4 @@ export function readSecret(option: string, text: string, { cwd: directory, env }
       : `${option}: ${reading.problem}`,
     { hint: `give ${option} as file:PATH or env:NAME` },
   );
-}
-
-/** Warns about secrets that others on this machine can read. */
-export function warnOfSecrets(
-  { key, database = '' }: { readonly key: string; readonly database?: string },
-  { cwd }: Pick<CliHost, 'cwd'>,
-  warn: (message: string) => void,
-): void {
-  const [, path] = /^file:(.*)$/s.exec(key) ?? [];
-  const found = path === undefined ? undefined : findFile(resolve(cwd, path), statSync);
-  const mode = (found?.mode ?? 0) & 0o777;
-  if ((mode & 0o004) !== 0) {
-    warn(
-      `every user of this machine can read ${path ?? ''} (mode ${mode.toString(8)}): give it mode 600`,
-    );
-  }
-  if (URL.canParse(database) && new URL(database).password !== '') {
-    warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
-  }
 }

@@ -7,8 +7,6 @@ import { ConfigError } from '../../base/errors.ts';
 /**
  * Refuses a file, or a link to it, that another user could have written. A file that cannot be reached is
  * left to its reader.
- *
- * @throws ConfigError `service.key-shared`
  */
 export function requireTrustedFile(option: string, path: string): void {
   for (const stats of [findFile(path, lstatSync), findFile(path, statSync)]) {
@@ -30,7 +28,7 @@ export function requireTrustedFile(option: string, path: string): void {
 }
 
 /** Facts about a file; undefined if it cannot be reached. */
-export function findFile(path: string, look: (path: string) => Stats): Stats | undefined {
+function findFile(path: string, look: (path: string) => Stats): Stats | undefined {
   try {
     return look(path);
   } catch (error) {

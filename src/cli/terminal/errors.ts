@@ -7,22 +7,33 @@ import {
   InterruptedError,
   ReaderGoneError,
 } from '../../base/errors.ts';
-import { redact } from '../../base/text/redact.ts';
+import type { Redaction } from '../../base/text/redact.ts';
 import { formatCommand } from '../../base/text/shell.ts';
+import type { CliHost } from '../host.ts';
 import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
 
 /** Prints a failure to stderr and returns the exit code. */
-export function printError(host: Messages, error: unknown, isJson: boolean): number {
-  const { text, exitCode } = describeError(error);
-  const event = toEvent(error);
+export function printError(
+  host: Messages & Pick<CliHost, 'variables'>,
+  error: unknown,
+  isJson: boolean,
+): number {
+  const { text, exitCode } = describeError(error, host.redaction);
+  // An option that the environment sets can be wrong without a word of it on the command line.
+  const variables = exitCode <= CONFIG_EXIT ? (host.variables?.taken() ?? []) : [];
+  const event = { ...toEvent(error), ...(variables.length > 0 && { variables }) };
   host.log?.record(event);
+  const note =
+    variables.length > 0 ? `  note: options from the environment: ${variables.join(', ')}\n` : '';
   if (isJson) showEvent(host, event);
   // As quiet as a program that SIGPIPE ends: `ls X | head` shows what it was asked for.
-  else if (!(error instanceof ReaderGoneError)) showMessage(host, text);
+  else if (!(error instanceof ReaderGoneError)) showMessage(host, text + note);
   return exitCode;
 }
 
-/** A failure as text for stderr, and its exit code. */
+/** The highest exit code of what a person gave: the command line, or a configuration. */
+const CONFIG_EXIT = 3;
+
 export type ErrorReport = { readonly text: string; readonly exitCode: number };
 
 /** Most problems shown, more than a person fixes at once; `validate -o json` has all. */
@@ -35,17 +46,18 @@ const MAX_DEPTH = 16;
  * Describes a foreseen failure by the path of its causes, both values and the hint, and any other
  * failure as a bug, with its stack. Secrets are masked in both.
  */
-export function describeError(error: unknown): ErrorReport {
-  if (error instanceof ConfigProblems) return describeProblems(error);
+export function describeError(error: unknown, redaction: Redaction): ErrorReport {
+  const { mask } = redaction;
+  if (error instanceof ConfigProblems) return describeProblems(error, redaction);
   const foreseen = findForeseen(error);
-  if (foreseen === undefined) return describeBug(error);
+  if (foreseen === undefined) return describeBug(error, redaction);
   const lines = [
     `error: ${listCauses(error).join(': ')} [${foreseen.code}]`,
     ...(foreseen.expected === undefined ? [] : [`  expected: ${foreseen.expected}`]),
     ...(foreseen.found === undefined ? [] : [`  found:    ${foreseen.found}`]),
     ...listHints(error, foreseen),
-  ].map(indentLines);
-  return { text: `${redact(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
+  ].map((line) => indentLines(line, redaction));
+  return { text: `${mask(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
 }
 
 /** Describes a failure as an event, for `-o json` and `--log-format json`. */
@@ -76,7 +88,7 @@ function describeLink(link: unknown): Readonly<Record<string, unknown>> {
   return { code, message, expected, found, hint };
 }
 
-function describeProblems(error: ConfigProblems): ErrorReport {
+function describeProblems(error: ConfigProblems, { mask }: Redaction): ErrorReport {
   const { problems } = error;
   const more = problems.length - SHOWN_PROBLEMS;
   const text = [
@@ -84,13 +96,13 @@ function describeProblems(error: ConfigProblems): ErrorReport {
     ...(more > 0 ? [`and ${more} more ${more === 1 ? 'problem' : 'problems'}`] : []),
     `error: ${error.message} [${error.code}]`,
   ];
-  return { text: `${redact(text.join('\n'))}\n`, exitCode: error.exitCode };
+  return { text: `${mask(text.join('\n'))}\n`, exitCode: error.exitCode };
 }
 
-function describeBug(error: unknown): ErrorReport {
+function describeBug(error: unknown, { mask }: Redaction): ErrorReport {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const text = `bug: ${stack}\n  hint: report this with the command line and the version\n`;
-  return { text: redact(text), exitCode: 1 };
+  return { text: mask(text), exitCode: 1 };
 }
 
 /** Finds the outermost foreseen failure of the chain, which decides code and exit code. */
@@ -147,8 +159,6 @@ const codeOf = (code: string): string =>
         .replace(/^commander\./, 'usage.')
         .replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/**
- * Describes the failure: without a command, commander prints the help and has no sentence for it.
- */
+/** Describes the failure: without a command, commander prints the help and has no sentence for it. */
 const describe = (code: string, text: string): string =>
   code === 'commander.help' ? 'no command is given' : text;

@@ -8,16 +8,16 @@ import { UsageError, isErrno, DiskError } from '../../base/errors.ts';
 import type { LogLevel, RunLog, CliHost } from '../host.ts';
 import { formatEvent, writeContent } from './output.ts';
 
-/*
- * This file owns the files that a command writes as text: the log of a run, and texts that are
- * results.
- */
+/* This file owns the files that a command writes as text: the log of a run, and texts that are results. */
 
 /** Beginning of every line of a log, by which a file is recognized as one. */
 const FIRST = '{"time":"';
 
 /** @param warn called once, when writing to the file fails */
-export function createRunLog(now: () => number, warn: (message: string) => void): RunLog {
+export function createRunLog(
+  { now, redaction }: Pick<CliHost, 'now' | 'redaction'>,
+  warn: (message: string) => void,
+): RunLog {
   let level: LogLevel = 'normal';
   let file: FileHandle | undefined;
   let isFull = false;
@@ -26,7 +26,8 @@ export function createRunLog(now: () => number, warn: (message: string) => void)
     record(event) {
       if (file === undefined || isFull) return;
       try {
-        writeAll(file.fd, `${formatEvent({ time: new Date(now()).toISOString(), ...event })}\n`);
+        const timed = { time: new Date(now()).toISOString(), ...event };
+        writeAll(file.fd, `${formatEvent(timed, redaction)}\n`);
       } catch (error) {
         isFull = true;
         const why = error instanceof Error ? error.message : String(error);
@@ -77,7 +78,6 @@ function writeAll(file: number, text: string): void {
   for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
 }
 
-/** A text that a command was asked to write to a file. */
 export type TextFile = {
   /** Path as it was given; relative to the working directory. */
   readonly path: string;
@@ -94,13 +94,11 @@ type TextRule = {
 };
 
 /**
- * Writes texts to files, all or none: the one rule for every command whose result is a text. A
- * file with the same content is left unchanged, without a message; a file with other content is
- * replaced only with `force`. Texts may go to streams: `-`, `/dev/stdout`, `/dev/stderr`,
- * `/dev/fd/N`, `/dev/null`.
+ * Writes texts to files, all or none: the one rule for every command whose result is a text. A file with the
+ * same content is left unchanged, without a message; a file with other content is replaced only with `force`.
+ * Texts may go to streams: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/dev/null`.
  *
  * @returns names of the files that have the texts now, to be shown; empty for streams
- * @throws UsageError and DiskError of `claimOutput`; DiskError `disk.full`, ...
  */
 export async function writeTexts(
   host: CliHost,
@@ -137,7 +135,6 @@ async function claimText(
   return !(await isSame());
 }
 
-/** Size of an existing file, in bytes. */
 async function sizeOf(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).size;

@@ -2,10 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { maxOf } from '../../base/lists.ts';
 import { formatCommand } from '../../base/text/shell.ts';
 
-/*
- * This file owns the drawing of our own Markdown on a terminal: headings, paragraphs, lists, code,
- * tables and links, as the documents of the package use them.
- */
+/* Owns the drawing of our own Markdown on a terminal, as far as the documents of the package use it. */
 
 type Block = {
   readonly kind: 'blank' | 'heading' | 'fence' | 'indented' | 'table' | 'item' | 'text';

@@ -1,22 +1,15 @@
 import { maxOf, withoutUndefined } from '../../base/lists.ts';
 import { formatDuration, formatSize } from '../../base/text/words.ts';
 import type { BuildEvent } from '../../engine/index.ts';
-import { OUTPUT_STAGES } from './continuation.ts';
 
 /* This file owns the rates, times left and shares of what events of progress count. */
 
 type Sample = { readonly time: number; readonly bytes: number };
 
-/**
- * Bytes per second: over the last moments, and over the last minute, from which the time left is
- * estimated.
- */
+/** Bytes per second: over the last moments, and over the last minute, which gives the time left. */
 export type Rate = { readonly now: number; readonly steady: number };
 
-/**
- * Measures a rate: `now` shows a stall at once and a burst soon, while `steady` keeps the time left
- * from jumping.
- */
+/** `now` shows a stall at once and a burst soon, while `steady` keeps the time left from jumping. */
 export type RateMeter = {
   add: (sample: Sample) => void;
   /** @param time of reading; a source that is silent becomes slower with it */
@@ -125,7 +118,6 @@ function longest(times: readonly (number | undefined)[]): number | undefined {
 
 /** All stages of a run that count bytes, taken together. */
 export type RunMeter = StageMeter & {
-  /** Counts all bytes of a stage that has ended. */
   readonly finish: (stage: string) => void;
 };
 
@@ -237,9 +229,8 @@ function formatRates({ rate, network, left }: Omit<MeasuredProgress, 'bytes'>): 
 const BAR_WIDTH = 12;
 
 /**
- * Formats a line of at most this many columns: `name: [====>       ] 1.2 GiB of 41.3 GiB, ...`. If
- * it is too long, the bar, the note and the amount are left out, in this order; rates and time left
- * stay.
+ * Formats a line of at most this many columns: `name: [====> ] 1.2 GiB of 41.3 GiB, ...`. If it is too long,
+ * the bar, the note and the amount are left out, in this order; rates and time left stay.
  */
 export function formatLine(name: string, progress: MeasuredProgress, columns: number): string {
   const pieces = listPieces(progress);
@@ -255,7 +246,6 @@ export function formatLine(name: string, progress: MeasuredProgress, columns: nu
   return cutLine(fitting.find((line) => line.length <= columns) ?? fitting.at(-1) ?? '', columns);
 }
 
-/** Cuts a line that is longer than this many columns. */
 export const cutLine = (line: string, columns: number): string =>
   line.length <= columns ? line : `${line.slice(0, columns - 3)}...`;
 
@@ -265,3 +255,16 @@ function formatBar({ bytes, total }: MeasuredProgress): string {
   const done = Math.min(BAR_WIDTH - 1, Math.floor((bytes / total) * BAR_WIDTH));
   return `[${`${'='.repeat(done)}>`.padEnd(BAR_WIDTH)}]`;
 }
+
+/**
+ * Stages that bring bytes or items to the output, and where these are then. Other stages count what
+ * is not part of the output.
+ */
+export const OUTPUT_STAGES: ReadonlyMap<string, string> = new Map([
+  ['pour ISO', 'written'],
+  ['push ISO', 'in the registry'],
+  ['pull ISO', 'written'],
+  ['make delta', 'written'],
+  ['apply delta', 'written'],
+  ['make ISOs', 'made'],
+]);

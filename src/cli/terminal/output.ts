@@ -3,30 +3,30 @@ import { relative } from 'node:path';
 import { nameHeld } from '../../base/disk/work-directory.ts';
 import { ReaderGoneError, isErrno } from '../../base/errors.ts';
 import { formatReadableJson, type Json } from '../../base/text/json.ts';
-import { redact, redactValues } from '../../base/text/redact.ts';
+import type { Redaction } from '../../base/text/redact.ts';
 import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 
-/*
- * This file owns all writing to stdout and stderr: messages, events and results, redacted and
- * escaped.
- */
+/* This file owns all writing to stdout and stderr: messages, events and results, redacted and escaped. */
 
-export type OutputFormat = 'text' | 'json';
+export type OutputFormat = 'text' | 'json' | 'markdown';
 
-/** Creates `-o json` for every command that prints a result. */
-export const createOutputOption = (formats: readonly string[] = ['text', 'json']): Option =>
+export const createOutputOption = (
+  formats: readonly OutputFormat[] = ['text', 'json', 'markdown'],
+): Option =>
   new Option('-o, --output-format <format>', 'how the result is printed')
     .choices(formats)
     .default('text');
 
-/** Creates `--force` for every command that writes files whose names are given. */
 export const createForceOption = (): Option =>
   new Option('--force', 'overwrite files that no earlier run wrote').default(false);
 
 /** Destination of messages and events. */
-export type Messages = Pick<CliHost, 'stderr' | 'log'>;
+export type Messages = Pick<CliHost, 'stderr' | 'redaction' | 'log'>;
+
+/** The stream of messages, and what may not be on it. */
+type Shown = Pick<CliHost, 'stderr' | 'redaction'>;
 
 /**
  * Writes a message for people to stderr: without secrets of URLs, and with escapes for characters
@@ -38,22 +38,23 @@ export function writeMessage(host: Messages, text: string): void {
 }
 
 /** Writes a message for people that is not recorded here, and is always shown. */
-export function showMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string): void {
-  stderr.write(toMessage(text));
+export function showMessage({ stderr, redaction }: Shown, text: string): void {
+  stderr.write(toMessage(text, redaction));
 }
 
 /**
  * Indents all lines of a text but the first: it may quote foreign text, no line of which may look
  * like a line of the program.
  */
-export const indentLines = (text: string): string => redact(text).replaceAll(/\n */g, '\n    ');
+export const indentLines = (text: string, { mask }: Redaction): string =>
+  mask(text).replaceAll(/\n */g, '\n    ');
 
 /** Most characters printed of a line: names in a document may be of any length. */
 const MOST_OF_LINE = 20_000;
 
 /** The text that `writeMessage` writes. */
-export const toMessage = (text: string): string =>
-  redact(nameHeld(text))
+export const toMessage = (text: string, { mask }: Redaction): string =>
+  mask(nameHeld(text))
     .split('\n')
     .map((line) =>
       toPrintableLines(
@@ -64,30 +65,30 @@ export const toMessage = (text: string): string =>
     )
     .join('\n');
 
-/** Writes an event to stderr as one line of JSON. */
 export function writeEvent(host: Messages, event: object): void {
   host.log?.record(event);
   if (host.log?.level() !== 'quiet') showEvent(host, event);
 }
 
 /** Writes an event as one line of JSON; it is not recorded here, and is always shown. */
-export function showEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): void {
-  stderr.write(`${formatEvent(event)}\n`);
+export function showEvent({ stderr, redaction }: Shown, event: object): void {
+  stderr.write(`${formatEvent(event, redaction)}\n`);
 }
 
 /** Formats one line of JSON; control characters are escapes, which a reader of JSON decodes. */
-export const formatEvent = (event: object): string =>
+export const formatEvent = (event: object, { mask }: Redaction): string =>
   toPrintable(
     JSON.stringify(event, (_key, value: unknown) =>
-      typeof value === 'string' ? redact(nameHeld(value)) : value,
+      typeof value === 'string' ? mask(nameHeld(value)) : value,
     ),
   );
 
 /** Writes a result that people read, with control characters escaped. */
 export const writeResult = (host: CliHost, text: string): Promise<void> =>
-  writeContent(host, toResult(text));
+  writeContent(host, toResult(host, text));
 
-const toResult = (text: string): string => toPrintableLines(redactValues(text));
+const toResult = ({ redaction }: CliHost, text: string): string =>
+  toPrintableLines(redaction.maskValues(text));
 
 /**
  * Writes the content of a file byte for byte. Waits until a slow reader has taken it. For a reader
@@ -98,11 +99,7 @@ export async function writeContent(host: CliHost, text: string): Promise<void> {
   await send(host, text);
 }
 
-/**
- * Writes a piece of a content that is read while it is written.
- *
- * @throws ReaderGoneError if the rest need not be read
- */
+/** Writes a piece of a content that is read while it is written. */
 export async function writePiece(host: CliHost, piece: Uint8Array | string): Promise<void> {
   if (!(await send(host, piece))) throw new ReaderGoneError();
 }
@@ -116,22 +113,12 @@ const send = ({ stdout, signal }: CliHost, piece: Uint8Array | string): Promise<
     });
   });
 
-/** Prints a value as JSON with sorted keys, or as the text made from it. */
-export const writeFormatted = <T extends Json>(
-  { host, outputFormat }: { readonly host: CliHost; readonly outputFormat: OutputFormat },
-  value: T,
-  formatText: (value: T) => string,
-): Promise<void> =>
-  writeResult(host, outputFormat === 'json' ? formatReadableJson(value) : formatText(value));
-
 /** Least number of characters of a list that are written at once, except at its end. */
 const PIECE = 1 << 16;
 
 /**
- * Prints the items of a list as they come, in the form of `writeFormatted`: a list may have half a
+ * Prints the items of a list as they come, in the form of `writeReport`: a list may have half a
  * million. If reading it fails, the items read before are printed.
- *
- * @throws ReaderGoneError if the reader has gone before the last items were read
  */
 export async function writeList<T extends Json>(
   { host, outputFormat }: { readonly host: CliHost; readonly outputFormat: OutputFormat },
@@ -146,7 +133,7 @@ export async function writeList<T extends Json>(
     else text += formatText(item);
     count++;
     if (text.length < PIECE) continue;
-    await writePiece(host, toResult(text));
+    await writePiece(host, toResult(host, text));
     text = '';
   }
   if (isJson) text += count === 0 ? '[]\n' : '\n]\n';

@@ -1,20 +1,28 @@
 import { Option } from 'commander';
 import { WriteStream } from 'node:tty';
-import { formatDuration } from '../../base/text/words.ts';
+import { formatDuration, formatSize } from '../../base/text/words.ts';
 import type { BuildEvent, EventListener, StageReason } from '../../engine/index.ts';
-import type { CliHost } from '../host.ts';
-import { createStageMeter, formatProgress, type MeasuredProgress } from './meters.ts';
+import type { CliHost, RunContinuation } from '../host.ts';
+import {
+  createStageMeter,
+  formatProgress,
+  OUTPUT_STAGES,
+  type MeasuredProgress,
+} from './meters.ts';
 import { indentLines, showEvent, showMessage } from './output.ts';
 import { drawTasks, formatWaiting } from './tasks.ts';
+
+/*
+ * This file owns what a run shows of its events: lines, JSON, or a drawing; and the sentence of an
+ * interruption: how much is there, and that the same command continues.
+ */
 
 export type LogFormat = 'auto' | 'plain' | 'json';
 
 /** View of a run: `listener` is for the engine, `close` is called when the run ends in any way. */
 export type ProgressView = { readonly listener: EventListener; close: () => void };
 
-/**
- * Creates `--log-format`: `auto` draws on a terminal outside CI and writes plain lines elsewhere.
- */
+/** Creates `--log-format`: `auto` draws on a terminal outside CI and writes plain lines elsewhere. */
 export const createLogFormatOption = (): Option =>
   new Option('--log-format <format>', 'how progress is shown on stderr')
     .choices(['auto', 'plain', 'json'])
@@ -30,15 +38,14 @@ const JSON_INTERVAL_MS = 1000;
 export function createProgress(host: CliHost, format: LogFormat): ProgressView {
   const { log, continuation } = host;
   const view = chooseView(host, format);
-  const record = passDue(host, (event) => {
-    log?.record(event);
-  });
+  const isDue = createThrottle(host, JSON_INTERVAL_MS);
   return {
     ...view,
     listener: (event) => {
       continuation?.listener(event);
-      record(event);
+      const isRecorded = isDue(event);
       view.listener(event);
+      if (isRecorded) log?.record(event);
     },
   };
 }
@@ -50,23 +57,17 @@ function chooseView(host: CliHost, format: LogFormat): ProgressView {
   const isVerbose = level === 'verbose';
   if (format === 'json') return { listener: writeJsonLines(host, isVerbose), close };
   const isWanted = format === 'auto' && !isVerbose && mayDraw(host);
-  if (isWanted && host.stderr instanceof WriteStream) return drawTasks(host.stderr, host.now);
+  if (isWanted && host.stderr instanceof WriteStream) return drawTasks(host.stderr, host);
   return { listener: writePlainLines(host, isVerbose), close };
 }
 
 const mayDraw = ({ isTTY, env }: CliHost): boolean => isTTY && !env['CI'] && env['TERM'] !== 'dumb';
 
-const writeJsonLines = (host: CliHost, isVerbose: boolean): EventListener =>
-  passDue(host, (event) => {
-    if (event.type === 'http-request' && !isVerbose) return;
-    showEvent(host, { time: new Date(host.now()).toISOString(), ...event });
-  });
-
-/** Passes all events on, but events of progress only when they are due. */
-function passDue(host: CliHost, listener: EventListener): EventListener {
+function writeJsonLines(host: CliHost, isVerbose: boolean): EventListener {
   const isDue = createThrottle(host, JSON_INTERVAL_MS);
   return (event) => {
-    if (event.type !== 'stage-progress' || isDue(event)) listener(event);
+    if (!isDue(event) || (event.type === 'http-request' && !isVerbose)) return;
+    showEvent(host, { time: new Date(host.now()).toISOString(), ...event });
   };
 }
 
@@ -75,7 +76,7 @@ function writePlainLines(host: CliHost, isVerbose: boolean): EventListener {
   const isDue = createThrottle(host, PLAIN_INTERVAL_MS);
   return (event) => {
     const show = (line: string): void => {
-      showMessage(host, `${indentLines(line)}\n`);
+      showMessage(host, `${indentLines(line, host.redaction)}\n`);
     };
     const detail = isVerbose ? formatDetail(event) : undefined;
     if (detail !== undefined) {
@@ -95,7 +96,6 @@ function writePlainLines(host: CliHost, isVerbose: boolean): EventListener {
   };
 }
 
-/** Formats the details that `--verbose` adds. */
 function formatDetail(event: BuildEvent): string | undefined {
   const { type } = event;
   if (type === 'stage-started' && event.reason) {
@@ -147,12 +147,53 @@ const formatStageProgress = (
   measured: MeasuredProgress | undefined,
 ): string | undefined => measured && `${event.stage}: ${formatProgress(measured)}`;
 
-function createThrottle(host: CliHost, interval: number): (event: { stage: string }) => boolean {
+/** Creates a function that is true for all events, but for events of progress only when they are due. */
+function createThrottle(host: CliHost, interval: number): (event: BuildEvent) => boolean {
   const last = new Map<string, number>();
-  return ({ stage }) => {
+  return (event) => {
+    if (event.type !== 'stage-progress') return true;
+    const { stage } = event;
     const now = host.now();
     if (now - (last.get(stage) ?? -Infinity) < interval) return false;
     last.set(stage, now);
     return true;
   };
 }
+
+const AGAIN = 'run the same command to continue';
+
+/** The hint of commands that keep no part of what they wrote. */
+export const BEGIN_AGAIN = 'what was written is not kept; run the same command to begin again';
+
+export function createContinuation(): RunContinuation {
+  let left: (() => string | undefined) | undefined;
+  let reached: string | undefined;
+  return {
+    begin(describe = () => (reached === undefined ? AGAIN : sayAgain(reached))) {
+      left = describe;
+      reached = undefined;
+    },
+    end() {
+      left = undefined;
+    },
+    listener(event) {
+      reached = describeReached(event) ?? reached;
+    },
+    describe: () => left?.(),
+  };
+}
+
+/** `12.3 GiB of 40.1 GiB are written`; undefined for events that do not count what is there. */
+function describeReached(event: BuildEvent): string | undefined {
+  if (event.type !== 'stage-progress') return undefined;
+  const { items, bytes, total } = event;
+  const where = OUTPUT_STAGES.get(event.stage);
+  if (where === undefined) return undefined;
+  if (items) return `${items.done} of ${items.total} ${items.name} are ${where}`;
+  return total === undefined
+    ? undefined
+    : `${formatSize(bytes)} of ${formatSize(total)} are ${where}`;
+}
+
+/** Completes the sentence about what is left with the command that continues it. */
+export const sayAgain = (left: string): string => `${left}; ${AGAIN}`;

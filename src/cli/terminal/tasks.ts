@@ -17,14 +17,12 @@ import {
   formatLine,
   type MeasuredProgress,
 } from './meters.ts';
+import type { CliHost } from '../host.ts';
 import { indentLines, toMessage } from './output.ts';
 
 /* This file owns the drawing of stages on a terminal. */
 
-/**
- * Formats `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and the line for when it answers
- * again.
- */
+/** Formats `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and the line for when it answers again. */
 export function formatWaiting(
   event: Extract<BuildEvent, { type: 'retry-waiting' } | { type: 'retry-over' }>,
 ): string {
@@ -38,7 +36,6 @@ export function formatWaiting(
 type List = Listr<unknown, typeof DefaultRenderer, typeof DefaultRenderer>;
 type Task = List['tasks'][number];
 
-/** A line of the terminal. */
 type Row = {
   readonly task: Task;
   /** Reads what the line shows at a time; undefined while it shows a text that stays. */
@@ -70,6 +67,8 @@ const MARGIN = 4;
 /** Widest line: listr2 asks stdout for its width, and stdout need not be the terminal that is drawn on. */
 const MOST_COLUMNS = 80;
 
+type Drawing = Pick<CliHost, 'now' | 'redaction'>;
+
 /**
  * Draws stages as lines of a terminal, redrawn in place a few times a second. A host that is waited
  * for has a line, too. The last line is for the whole run, once bytes are counted: if the terminal
@@ -77,16 +76,16 @@ const MOST_COLUMNS = 80;
  */
 export function drawTasks(
   stream: WriteStream,
-  now: () => number,
+  { now, redaction }: Drawing,
 ): { readonly listener: EventListener; close: () => void } {
-  const screen = openScreen(stream, now);
+  const screen = openScreen(stream, { now, redaction });
   const run = followRun(screen.rowOf(WHOLE), now);
   const follow = followStages(screen.show, now);
   const messages: string[] = [];
   return {
     listener: (event) => {
       if (event.type === 'warning')
-        messages.push(`warning: ${toMessage(indentLines(event.message))}`);
+        messages.push(`warning: ${toMessage(indentLines(event.message, redaction), redaction)}`);
       else if (event.type === 'retry-waiting' || event.type === 'retry-over') {
         const row = screen.rowOf(event.host);
         screen.show(row, formatWaiting(event));
@@ -114,7 +113,7 @@ type Screen = {
 };
 
 /** Opens listr2's renderer on a terminal. Its scheduler never runs: a task has the state it is given. */
-function openScreen(stream: WriteStream, now: () => number): Screen {
+function openScreen(stream: WriteStream, { now, redaction }: Drawing): Screen {
   const list: List = new Listr([], {
     renderer: DefaultRenderer,
     fallbackRenderer: DefaultRenderer,
@@ -125,7 +124,7 @@ function openScreen(stream: WriteStream, now: () => number): Screen {
   const refresh = (): void => {
     for (const [name, row] of rows) {
       const progress = row.measure?.(now());
-      if (progress) row.task.title$ = toMessage(formatLine(name, progress, columns()));
+      if (progress) row.task.title$ = toMessage(formatLine(name, progress, columns()), redaction);
     }
   };
   const processOutput = new ProcessOutput(stream, stream);
@@ -139,8 +138,7 @@ function openScreen(stream: WriteStream, now: () => number): Screen {
     // Events of the list would be drawn at once, hundreds of times a second: the renderer hears none.
     new ListrEventManager(),
   );
-  // The renderer loads parts of itself before it draws; a run that ends sooner is drawn once, at
-  // its end.
+  // The renderer loads parts of itself before it draws; a run that ends sooner is drawn once, at its end.
   const ready = renderer.render();
   return {
     rowOf(name) {
@@ -157,7 +155,7 @@ function openScreen(stream: WriteStream, now: () => number): Screen {
       return row;
     },
     show({ task }, text) {
-      task.title$ = cutLine(toMessage(text).replaceAll('\n', ' '), columns());
+      task.title$ = cutLine(toMessage(text, redaction).replaceAll('\n', ' '), columns());
     },
     close(messages) {
       refresh();
@@ -171,7 +169,6 @@ function openScreen(stream: WriteStream, now: () => number): Screen {
 
 const WHOLE = 'all stages';
 
-/** Draws a run on a line of its own. */
 function followRun(
   row: Row,
   now: () => number,

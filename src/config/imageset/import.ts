@@ -2,7 +2,7 @@ import { stringify } from 'yaml';
 import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
 import { createView, type View } from '../../shape/document.ts';
 import { readConfiguration } from '../../shape/configuration.ts';
-import { withoutTransport } from '../rules.ts';
+import { TRANSPORT } from '../rules.ts';
 import { harmless, type ImportNote, isLoss, type Written } from './notes.ts';
 import { importAdditionalImages, importBlockedImages, importOperators } from './parts.ts';
 import { type ImportedRelease, importPlatform } from './platform.ts';
@@ -31,16 +31,14 @@ export type ImportedImageSet = {
 const PLACEHOLDER_VERSION = '4.21';
 
 /**
- * Converts oc-mirror's ImageSetConfiguration v2alpha1 into an appliance configuration. `file` is its name
- * in problems and notes.
+ * `file` is the name of the image set in problems and notes.
  *
  * @throws ConfigProblems `config.problems` if oc-mirror would refuse it
  */
 export function importImageSet(text: string, file: string): ImportedImageSet {
-  const view = withoutTransport(
-    createView(readConfiguration({ text, file }, IMAGE_SET)),
-    (path) => !path.startsWith('mirror.blockedImages'), // patterns are unchanged
-  );
+  const view = createView(readConfiguration({ text, file }, IMAGE_SET), {
+    hidden: { prefix: TRANSPORT, at: /^(?!mirror\.blockedImages)/ }, // patterns are unchanged
+  });
   const problems = sortByPlace(checkImageSet(view));
   if (problems.length > 0) throw new ConfigProblems(file, problems);
   const release = importPlatform(view);
@@ -68,9 +66,7 @@ export function importImageSet(text: string, file: string): ImportedImageSet {
   };
 }
 
-/**
- * Renders an imported configuration as a commented file to edit further. `origin` names its source.
- */
+/** A commented file to edit further; `origin` names the source of the configuration. */
 export function renderImportedConfig(
   { ocpRelease, pullSecret, additionalImages, blockedImages, operators, ...head }: ImportedConfig,
   origin: string,

@@ -3,10 +3,7 @@ import type { Json } from '../../base/text/json.ts';
 
 /* Words that the imports of all parts of an image set share. */
 
-/**
- * A setting of an image set that the imported configuration does not have: a note if the media carry the
- * same without it, otherwise a loss.
- */
+/** A setting that the import leaves out: a note if the media are the same without it, otherwise a loss. */
 export type ImportNote = DocumentProblem;
 
 /** A part of a configuration, with notes on the settings of the image set that it leaves out. */

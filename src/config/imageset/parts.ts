@@ -16,7 +16,6 @@ const DEFAULT_CPU = 'x86_64';
 
 const OPERATORS = 'mirror.operators';
 
-/** Catalogs with the packages to keep of each. */
 export function importOperators(view: View, cpu = DEFAULT_CPU): Noted<readonly Written[]> {
   return joinNoted(view.items(OPERATORS).map((path) => importCatalog(view, path, cpu)));
 }
@@ -29,7 +28,6 @@ export function importAdditionalImages(view: View, cpu = DEFAULT_CPU): Noted<rea
   return joinNoted(view.items(IMAGES).map((path) => importImage(view, path, { seen, cpu })));
 }
 
-/** Patterns of images to leave out, each once. */
 export function importBlockedImages(view: View): Noted<readonly Written[]> {
   const seen: Seen = new Map();
   return joinNoted(

@@ -6,7 +6,7 @@ import type { Noted } from './notes.ts';
 
 /* Owns the import of the platform of an image set: the one release and architecture of the media. */
 
-/** The release settings of an image set; a missing setting is undefined. */
+/** A missing setting is undefined. */
 export type ImportedRelease = {
   readonly version?: string;
   readonly channel?: string;
@@ -16,7 +16,7 @@ export type ImportedRelease = {
 
 const PLATFORM = 'mirror.platform';
 
-/** The one release and architecture of the media. Others of the image set are left out, with a note each. */
+/** Other releases and architectures of the image set are left out, with a note each. */
 export function importPlatform(view: View): Noted<ImportedRelease> {
   const cpu = importArchitecture(view);
   const url = view.text(`${PLATFORM}.release`);

@@ -6,7 +6,6 @@ import { FILLED, FLAG, INTEGER, list, optional, partial, record, TEXT } from '..
 import { TARGETS } from '../appliance-shape.ts';
 import { checkDuplicates, checkPatterns, checkReferenceShape } from '../rules.ts';
 
-/** All problems for which oc-mirror would refuse an image set configuration. */
 export function checkImageSet(view: View): readonly DocumentProblem[] {
   const { document } = view;
   if (document.isBroken) return document.problems;
@@ -21,7 +20,6 @@ export function checkImageSet(view: View): readonly DocumentProblem[] {
   ];
 }
 
-/** Rules for catalogs beyond the schema: no duplicates, valid versions, one kind of filter. */
 export function checkOperators(view: View): readonly DocumentProblem[] {
   return [
     ...checkOperatorTargets(view),
@@ -192,7 +190,6 @@ const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
   ['delete', 'it belongs to a DeleteImageSetConfiguration'],
 ]);
 
-/** Unknown keys, absent keys and values of another type. */
 const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[] =>
   checkConfiguration(document, IMAGE_SET, { hints: FORMER_KEYS });
 
@@ -218,7 +215,6 @@ function checkKind(view: View): readonly DocumentProblem[] {
   });
 }
 
-/** Notes the former version of the format. Keys that only it had are reported as unknown. */
 export const noteFormerVersion = (view: View): readonly DocumentProblem[] =>
   view.text('apiVersion') === FORMER_API_VERSION ? [view.report('apiVersion', FORMER_VERSION)] : [];
 
@@ -264,10 +260,7 @@ function checkTargets(view: View): readonly DocumentProblem[] {
   );
 }
 
-/**
- * The part of a document below a key, as if it were the document, without `full`: next to versions,
- * `full` is a mistake in our configuration, but not in an image set.
- */
+/** Paths below `prefix`, without `full`: next to versions, it is a mistake only in our configuration. */
 function viewUnder(view: View, prefix: string): View {
   const full = (path: string): string => `${prefix}.${path}`;
   return {

@@ -82,13 +82,12 @@ function checkChannel(channel: CatalogChannel, known: Versions = new Map()): rea
   ];
 }
 
-function checkBundle(bundle: CatalogBundle): readonly string[] {
-  if (bundle.version === undefined)
-    return [`bundle "${bundle.name}" in package "${bundle.package}" has no package property`];
-  return parseBundleVersion(bundle.version) === undefined
-    ? [
-        `bundle "${bundle.name}" in package "${bundle.package}" has version "${bundle.version}", which is not a semantic version`,
-      ]
+/** Every bundle needs a version, also one that a filter drops. */
+export function checkBundle({ name, package: owner, version }: CatalogBundle): readonly string[] {
+  const bundle = `bundle "${name}" in package "${owner}"`;
+  if (version === undefined) return [`${bundle} has no package property`];
+  return parseBundleVersion(version) === undefined
+    ? [`${bundle} has version "${version}", which is not a semantic version`]
     : [];
 }
 
@@ -139,12 +138,7 @@ type LeaveOutOptions = {
   readonly name: string;
 };
 
-/**
- * A catalog without the bundles that the selection skips, and without malformed ones that
- * were not selected. The result has no malformed documents.
- *
- * @throws ConfigError `catalog.malformed` if documents of a selected package are malformed
- */
+/** A catalog without the bundles that the selection skips, and without malformed documents. */
 export function leaveOutBundles(catalog: Catalog, options: LeaveOutOptions): Catalog {
   const { selection, report, name } = options;
   const skipped = new Map(

@@ -34,9 +34,8 @@ export type FilterOptions = {
  * with `full` everything. With packages: of their channels the heads, a range of versions, or with
  * `full` all entries.
  *
- * Stricter than oc-mirror: names that the catalog does not have are problems, channels that a range
- * empties are left out, and so are bundles that no selected channel has and deprecations of removed
- * parts.
+ * Stricter than oc-mirror: names that the catalog does not have are problems, channels that a range empties
+ * are left out, and so are bundles that no selected channel has and deprecations of removed parts.
  *
  * @throws ConfigError `catalog.selection` with all problems, one per line; `catalog.malformed` if
  * documents of a selected package are malformed

@@ -2,7 +2,7 @@ import { findRepeated } from '../../base/lists.ts';
 import { appendSuggestion, suggestName } from '../../base/text/words.ts';
 import type { CatalogChannel, CatalogPackage, CatalogBundle } from '../catalog.ts';
 import type { PackageSelection } from '../source.ts';
-import { parseBundleVersion } from '../version.ts';
+import { checkBundle } from './check-catalog.ts';
 import { findMatches, filterChannel, readVersions } from './filter-channel.ts';
 import {
   type FilterReport,
@@ -155,7 +155,6 @@ function checkPackage(parts: PackageParts, filter: PackageFilter): boolean {
   return isSound && hasVersions;
 }
 
-/** False if the selection cannot be applied. */
 function checkSelection(
   parts: PackageParts,
   selected: PackageSelection,
@@ -204,19 +203,10 @@ const readsVersions = (selected: PackageSelection | undefined): boolean =>
     selected.channels.length === 0 ||
     selected.channels.some(({ minBundle }) => minBundle === undefined));
 
-/** Every bundle of a selected package needs a version, even if it is filtered out later. */
 function checkVersions({ bundles }: PackageParts, report: FilterReport): boolean {
-  let isSound = true;
-  for (const { name, package: owner, version } of bundles) {
-    if (version !== undefined && parseBundleVersion(version) !== undefined) continue;
-    isSound = false;
-    report.addProblem(
-      version === undefined
-        ? `bundle "${name}" in package "${owner}" has no package property`
-        : `bundle "${name}" in package "${owner}" has version "${version}", which is not a semantic version`,
-    );
-  }
-  return isSound;
+  const problems = bundles.flatMap(checkBundle);
+  for (const problem of problems) report.addProblem(problem);
+  return problems.length === 0;
 }
 
 /** The listed channels, or all; with `minBundle` of the package, only channels that have it. */

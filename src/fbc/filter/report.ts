@@ -5,7 +5,6 @@ import { completeVersion, parseConstraint } from '../constraint.ts';
 import type { PackageSelection, Bounds, VersionBounds } from '../source.ts';
 import { type BundleVersion, compareBundleVersions, parseBundleVersion } from '../version.ts';
 
-/** Collects all problems of a selection, and all warnings about it. */
 export type FilterReport = {
   readonly addProblem: (problem: string, hint?: string) => void;
   readonly addWarning: (warning: string) => void;

@@ -4,7 +4,6 @@ import type { CatalogPlace } from '../catalog.ts';
 import { OPEN_BRACE, parseObject, scanObject, startScan, type ParseResult } from './json.ts';
 import { findMarker, isSpace, parsePiece } from './yaml.ts';
 
-/** A document of a file, in its order. */
 export type StreamedDocument = { readonly place: CatalogPlace; readonly result: ParseResult };
 
 export type StreamOptions = {
@@ -141,9 +140,7 @@ async function* streamYaml(stream: Stream): AsyncGenerator<StreamedDocument> {
   }
 }
 
-/**
- * Reads the next piece: up to a marker, or to the end of the file; undefined if it is too large.
- */
+/** Reads the next piece: up to a marker, or to the end of the file; undefined if it is too large. */
 async function readPiece(
   stream: Stream,
 ): Promise<{ readonly size: number; readonly isLast: boolean } | undefined> {

@@ -7,10 +7,7 @@ export type IgnoreRule = {
   readonly base: readonly string[];
   readonly isNegated: boolean;
   readonly onlyDirectories: boolean;
-  /**
-   * True if the pattern is matched from the base; a pattern without a slash within it matches a
-   * name at any depth.
-   */
+  /** False for a pattern without a slash within it, which matches a name at any depth below the base. */
   readonly isAnchored: boolean;
   readonly names: readonly NamePattern[];
 };
@@ -114,10 +111,7 @@ function parseSet(
   return { pattern: { matches, steps: ranges.length }, end };
 }
 
-/**
- * Budget for all patterns of a catalog: rules times files, and characters times characters. Its `take`
- * throws ConfigError `catalog.ignore-file`.
- */
+/** Rules times files, and characters times characters. `take` throws ConfigError `catalog.ignore-file`. */
 export const createIgnoreBudget = (): DecodeBudget<'steps'> =>
   createBudget(
     { steps: 20_000_000 }, // about a second
@@ -132,9 +126,8 @@ export const createIgnoreBudget = (): DecodeBudget<'steps'> =>
   );
 
 /**
- * True if a file is ignored: the last rule that matches it or a directory above it decides. Unlike
- * git, and like the tools of catalogs, this lets a rule include a file below an ignored directory
- * again.
+ * True if a file is ignored: the last rule that matches it or a directory above it decides. Unlike git, and
+ * like the tools of catalogs, this lets a rule include a file below an ignored directory again.
  */
 export function isIgnored(
   rules: readonly IgnoreRule[],
@@ -174,7 +167,6 @@ function matchesPath(
   return false;
 }
 
-/** Part of a list. */
 type Span<Item> = { readonly items: readonly Item[]; readonly from: number; readonly to: number };
 
 /**

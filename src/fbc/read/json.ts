@@ -19,14 +19,12 @@ export type ObjectScan = {
   readonly keys: (readonly [start: number, end: number])[];
 };
 
-/** A document that could be parsed. */
 export type ParsedDocument = {
   readonly value: unknown;
   /** Keys of the outermost mapping as written, repeated if they are repeated. */
   readonly keys: readonly string[];
 };
 
-/** A document, or the problem with it. */
 export type ParseResult = ParsedDocument | { readonly problem: string };
 
 /**

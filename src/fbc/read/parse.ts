@@ -25,7 +25,6 @@ import type {
 import { parseApi, parseRequirement } from '../requirement.ts';
 import type { ParsedDocument } from './json.ts';
 
-/** A catalog that grows. */
 export type CatalogParts = {
   readonly packages: CatalogPackage[];
   readonly channels: CatalogChannel[];

@@ -176,8 +176,6 @@ type Walk = {
 /**
  * The files of a catalog in the order of their names, directory by directory, without those that an
  * `.indexignore` excludes and without those files themselves.
- *
- * @throws ConfigError `catalog.missing`, `catalog.ignore-file`
  */
 export async function* walkCatalog(directory: string): AsyncGenerator<CatalogFile> {
   const effort = createIgnoreBudget();

@@ -44,10 +44,7 @@ function isMarker(bytes: Buffer, at: number, isEnd: boolean): boolean {
   return end === bytes.length ? isEnd : isSpace(bytes[end]);
 }
 
-/**
- * The documents between two markers: none if there are only comments, several if JSON objects
- * follow each other, else one.
- */
+/** The documents between two markers: none if only comments, several if JSON objects follow each other. */
 export function parsePiece(bytes: Buffer): readonly PieceDocument[] {
   const content = findContent(bytes);
   if (content === bytes.length) return [];

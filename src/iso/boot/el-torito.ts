@@ -4,7 +4,6 @@ import { requireBytes, viewOf } from '../extent.ts';
 /** El Torito 2.0, platform ids; EFI is UEFI 2.x 13.3.2.1. */
 type BootPlatform = 'bios' | 'powerpc' | 'mac' | 'efi' | 'unknown';
 
-/** One bootable image of the catalog. */
 export type BootEntry = {
   readonly platform: BootPlatform;
   readonly bootable: boolean;
@@ -34,10 +33,6 @@ const SECTION = 0x90;
 const LAST_SECTION = 0x91;
 const BOOTABLE = 0x88;
 
-/**
- * @throws IntegrityError `iso.truncated`; `iso.boot-catalog` when the validation entry's key bytes or
- * checksum are wrong
- */
 export function decodeBootCatalog(bytes: Uint8Array): BootCatalog {
   requireBytes(bytes, { at: 0, size: 2 * ENTRY_SIZE });
   const validation = bytes.subarray(0, ENTRY_SIZE);

@@ -11,7 +11,7 @@ const BLOCKS_PER_SECTOR = 4;
 const SLACK_BLOCKS = 2048;
 
 /** A used entry of a GUID Partition Table; addresses in blocks of 512 bytes. */
-type GptPartition = {
+export type GptPartition = {
   /** From 1. */
   readonly number: number;
   readonly type: string;
@@ -115,7 +115,7 @@ function readName(bytes: Uint8Array): string {
 
 const readBlock = (view: DataView, at: number): number => Number(view.getBigUint64(at, true));
 
-function writeBlock(view: DataView, at: number, block: number): void {
+export function writeBlock(view: DataView, at: number, block: number): void {
   view.setBigUint64(at, BigInt(block), true);
 }
 
@@ -141,7 +141,6 @@ function headerCrc(view: DataView): number {
   return crc32(header);
 }
 
-/** Blocks of one copy's entries. */
 const entriesBlocksOf = (gpt: Gpt): number =>
   Math.ceil((gpt.entryCount * gpt.entrySize) / BLOCK_SIZE);
 
@@ -189,7 +188,8 @@ function partitionToGrow(gpt: Gpt): GptPartition | undefined {
   return gpt.lastUsable - last.lastBlock < SLACK_BLOCKS ? last : undefined;
 }
 
-function linkHeaders(
+/** Gives a header its own places and its CRC. */
+export function linkHeaders(
   header: DataView,
   links: { block: number; otherBlock: number; entriesBlock: number },
 ): void {

@@ -77,12 +77,7 @@ export function sizeOfImage(systemArea: Uint8Array, dataEnd: number): number {
   return roundUp(dataEnd + (gpt ? backupSizeOf(gpt) : 0), CYLINDER_SIZE);
 }
 
-/**
- * Adapts the partition tables of an image of `oldSize` bytes to `newSize` bytes. EFI System Partitions keep
- * their place; `tail` is the backup GPT.
- *
- * @throws IntegrityError `iso.malformed-gpt` if there is a GPT, but its CRCs are wrong
- */
+/** Adapts the partition tables to a new size in bytes. EFI System Partitions stay; `tail`: backup GPT. */
 export function growHybrid(
   systemArea: Uint8Array,
   oldSize: number,

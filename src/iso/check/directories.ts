@@ -46,7 +46,6 @@ type OpenDirectory = WaitingDirectory & { readonly path: string; readonly number
 
 export type TreeToCheck = {
   readonly volume: PrimaryVolumeDescriptor;
-  /** True if names are those of a Joliet tree. */
   readonly isJoliet: boolean;
 };
 
@@ -59,8 +58,7 @@ type Walk = TreeToCheck & {
 };
 
 /**
- * Checks every directory record of one tree (ECMA-119 9.1, 9.3; RRIP 4.1) and adds what it finds to
- * `found`.
+ * Checks every directory record of one tree (ECMA-119 9.1, 9.3; RRIP 4.1) and adds what it finds to `found`.
  */
 export async function* checkDirectories(
   iso: IsoImage,

@@ -38,10 +38,7 @@ const describe = (
   ...range,
 });
 
-/**
- * Converts an integrity error to a problem. Any other error is rethrown, and so is an exhausted budget,
- * after which no check is possible.
- */
+/** Rethrows all but integrity errors, and an exhausted budget, after which no check is possible. */
 export function damageOf(error: unknown, where: Where): StructureProblem {
   if (!(error instanceof IntegrityError) || error.code === TOO_MUCH_STRUCTURE) throw error;
   return damage(formatCauses(error), where);
@@ -53,20 +50,14 @@ export type FoundDirectory = DirectoryEntry & {
   readonly identifier: string;
   /** Sector that its record names. */
   readonly sector: number;
-  /** Sector of the parent. */
   readonly parentSector: number;
 };
 
 /** The directories of one tree; each takes about 200 bytes of memory. */
 export type FoundDirectories = Pick<DirectoryClaims, 'pathOf'> & {
-  /**
-   * Returns the number of the directory.
-   *
-   * @throws errors of {@link DirectoryClaims.claim}
-   */
+  /** Returns the number of the directory. */
   readonly add: (directory: FoundDirectory, extent: ByteRange) => number;
   readonly count: () => number;
-  /** By its sector. */
   readonly find: (sector: number) => FoundDirectory | undefined;
 };
 
@@ -98,10 +89,7 @@ export function createFoundDirectories(): FoundDirectories {
   };
 }
 
-/**
- * The extents of an image that are in use. An image may have half a million; each takes about 40 bytes of
- * memory.
- */
+/** The extents in use: an image may have half a million, and each takes about 40 bytes of memory. */
 export type UsedExtents = {
   /** Directory entries that are added from now on belong to this tree. */
   readonly beginTree: (tree: Tree) => void;

@@ -70,10 +70,7 @@ function* checkDescriptors(iso: IsoImage): Generator<StructureProblem> {
 
 type Table = ByteRange & { readonly name: string; readonly byteOrder: ByteOrder };
 
-/**
- * Checks the path tables of one tree against its directories (ECMA-119 9.4), each copy on its own, and
- * adds their extents to `found`.
- */
+/** Checks each copy of the path tables of one tree (ECMA-119 9.4), and adds their extents to `found`. */
 async function* checkPathTables(
   iso: IsoImage,
   volume: PrimaryVolumeDescriptor,

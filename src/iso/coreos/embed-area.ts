@@ -20,7 +20,6 @@ export type EmbedArea = {
   readonly grown: boolean;
 };
 
-/** Parts of an open image that finding its areas needs. */
 export type ReadableIso = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
 
 /** Bytes of `images/ignition.img` in every CoreOS build. */
@@ -59,11 +58,11 @@ export async function findEmbedArea(iso: ReadableIso): Promise<EmbedArea> {
   return { file: info.file, offset: extent.offset + skip, size, grown: size > EMBED_AREA_SIZE };
 }
 
-/**
- * A file whose bytes are one run, so that an offset inside it is an offset of the image.
- *
- * @throws IntegrityError `iso.no-embed-area`
- */
+/** True for the error about an ISO without an embed area, such as a configuration ISO. */
+export const lacksEmbedArea = (error: unknown): boolean =>
+  error instanceof IntegrityError && error.code === 'iso.no-embed-area';
+
+/** A file whose bytes are one run, so that an offset inside it is an offset of the image. */
 export async function findContiguousFile(
   iso: ReadableIso,
   path: string,
@@ -109,7 +108,6 @@ export type EmbedPlace = {
   readonly size: number;
 };
 
-/** Content for an embed area. */
 export type EmbedContent = {
   readonly archive: Uint8Array;
   /** Bytes of the area if it can be enlarged; it then does not grow with the archive. */

@@ -13,7 +13,6 @@ import { menuKindOf, type MenuKind } from './menu.ts';
 export type LiveGraft = {
   /** New files, and files that replace files of the base. */
   readonly files: readonly TreeFile[];
-  /** Patches of the base. */
   readonly patches: readonly BasePatch[];
   /** Places of the Ignition config and of the kernel arguments, for later changes. */
   readonly areas: {
@@ -37,6 +36,8 @@ export type LiveGraftOptions = {
   readonly embed: EmbedContent;
   /** Arguments that belong to the medium like those of the base: restoring the arguments leaves them. */
   readonly appendKargs: readonly string[];
+  /** New label of the volume, which the live system waits for; absent: it stays. */
+  readonly label?: string;
 };
 
 /**
@@ -51,7 +52,10 @@ export async function planLiveGraft(
   live: CoreosLive,
   options: LiveGraftOptions,
 ): Promise<LiveGraft> {
-  const kargs = [live.kargs.text, ...options.appendKargs].join(' ').trim();
+  const { text } = live.kargs;
+  const { label } = options;
+  const own = label === undefined ? text : text.replace(LIVEISO, `$1${label}`);
+  const kargs = [own, ...options.appendKargs].join(' ').trim();
   const menus = await planMenus(iso, live, { ...options, kargs });
   const embed = await planEmbed(iso, live.embedArea, options.embed);
   const { path, bytes } = options.initrd;
@@ -64,6 +68,8 @@ export async function planLiveGraft(
     },
   };
 }
+
+const LIVEISO = /(\bcoreos\.liveiso=)\S+/g;
 
 async function planMenus(
   iso: IsoImage,
@@ -146,7 +152,6 @@ const jsonFile = (path: string, json: Json): TreeFile => ({
   content: { kind: 'bytes', bytes: Buffer.from(formatReadableJson(json)) },
 });
 
-/** An inserted text. */
 type Insertion = { readonly at: number; readonly text: string };
 
 /** A menu with an added initrd, and the new offset of each old one. */
@@ -157,7 +162,6 @@ type EditedMenu = { readonly text: string; readonly moved: (offset: number) => n
  * `initrd`, ISOLINUX one separated by commas in the word `initrd=` of the line `append`.
  *
  * @param text one byte a character (latin1), so that offsets are bytes
- * @throws IntegrityError `boot-menu.no-initrd` when no entry has one
  */
 export function addInitrd(text: string, kind: MenuKind, initrd: string): EditedMenu {
   const insertions =

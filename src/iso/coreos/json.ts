@@ -58,7 +58,6 @@ export const IGNITION_INFO = record(
   KEPT,
 );
 
-/** @throws IntegrityError `iso.malformed-json` if `bytes` does not have the shape; `path` is for its message */
 export const readCoreosJson = <T>(shape: Shape<T>, bytes: Uint8Array, path: string): T =>
   requireDecoded(
     decodeJson(shape, bytes),

@@ -10,11 +10,7 @@ export type KargsFiller = {
   readonly end: string;
 };
 
-/**
- * The arguments that an area holds.
- *
- * @throws IntegrityError `kargs.not-utf8`
- */
+/** The arguments that an area holds. @throws IntegrityError `kargs.not-utf8` */
 export function parseKargs(area: Uint8Array, { pad, end }: KargsFiller): string {
   let text: string;
   try {
@@ -211,11 +207,7 @@ export type KargEdits = {
   readonly replace?: readonly string[];
 };
 
-/**
- * Edits kernel arguments as CoreOS's own tool does.
- *
- * @throws UsageError `kargs.replace`
- */
+/** Edits kernel arguments as CoreOS's own tool does. @throws UsageError `kargs.replace` */
 export function editKargs(
   text: string,
   { append = [], remove = [], replace = [] }: KargEdits,

@@ -46,7 +46,6 @@ type Pointer =
       readonly size: number;
     };
 
-/** Places that complete the area. */
 export type AreaPlaces = {
   /** Sector of the first directory. */
   readonly sector: number;

@@ -64,22 +64,14 @@ export function createTextColumn(): TextColumn {
 const FIRST_ROOM = 1024;
 const grow = (length: number): number => Math.ceil(length * 1.5);
 
-/**
- * The sectors of each directory: a directory that is reached twice, or overlaps another, would make endless
- * paths.
- */
+/** Sectors of directories: one that is reached twice, or overlaps another, would make endless paths. */
 export type DirectoryClaims = {
   /**
    * Records that a directory has this extent, and returns its number. An image may have a quarter of a million
    * directories: each takes about 120 bytes, and no path is stored.
-   *
-   * @throws IntegrityError `iso.looping-directory` if another directory has the same extent,
-   * `iso.overlapping-directory` if another has a part of it, `iso.path-too-long`
    */
   readonly claim: (entry: DirectoryEntry, extent: ByteRange) => number;
-  /** A directory by its number. */
   readonly entryOf: (directory: number) => DirectoryEntry;
-  /** The path of an entry of a directory. */
   readonly pathOf: (entry: DirectoryEntry) => string;
 };
 

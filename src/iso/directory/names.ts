@@ -16,7 +16,6 @@ const MAX_EXTENSION_LENGTH = 8;
 /** ECMA-119 7.4.1: d-characters are A-Z, 0-9 and the underscore. */
 const NO_D_CHARACTERS = /[^A-Z0-9_]/g;
 
-/** A new entry of one directory. */
 export type NewName = {
   /** Its Rock Ridge name. */
   readonly name: string;

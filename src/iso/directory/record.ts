@@ -44,11 +44,7 @@ export const FILE_FLAG = {
 const FIXED_SIZE = 33;
 const MAX_SIZE = 254;
 
-/**
- * The record at byte `at`, and its length in bytes. Its members are views of `bytes`.
- *
- * @throws IntegrityError `iso.truncated`, `iso.malformed-record`
- */
+/** The record at byte `at`, and its length in bytes. Its members are views of `bytes`. */
 export function decodeDirectoryRecord(
   bytes: Uint8Array,
   at: number,
@@ -81,11 +77,7 @@ export function decodeDirectoryRecord(
   return { record, length };
 }
 
-/**
- * Even length, at most 254 bytes: an odd system use field is followed by one zero byte.
- *
- * @throws RangeError when the identifier and the system use field do not fit
- */
+/** Even length, at most 254 bytes: an odd system use field is followed by one zero byte. */
 export function encodeDirectoryRecord(record: DirectoryRecord): Uint8Array {
   const systemUseAt = startOfSystemUse(record.identifier.length);
   const length = roundUpToEven(systemUseAt + record.systemUse.length);
@@ -150,7 +142,6 @@ function comparePadded(a: string, b: string): number {
   return left < right ? -1 : 1;
 }
 
-/** A directory record and its place in the image. */
 export type PlacedRecord = {
   /** Bytes from the start of the image. */
   readonly offset: number;
@@ -167,9 +158,6 @@ const SECTORS_AT_ONCE = 32;
 /**
  * The records of a directory, its own and its parent's first, in the order of the volume: a few sectors at a
  * time, because waiting for each record would take longer than decoding it.
- *
- * @throws IntegrityError `iso.out-of-bounds`, `iso.directory-too-large`, `iso.malformed-record`,
- * `iso.too-much-structure`
  */
 export async function* readRecords(
   { read, budget }: StructureSource,
@@ -190,7 +178,6 @@ export async function* readRecords(
   }
 }
 
-/** @throws IntegrityError `iso.directory-too-large` */
 export function checkDirectorySize(extent: ByteRange): void {
   if (extent.size > MAX_DIRECTORY_SIZE) throw createSizeError(extent, 'bytes', MAX_DIRECTORY_SIZE);
 }

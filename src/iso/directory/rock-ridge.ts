@@ -48,11 +48,7 @@ const RRIP = {
     'PLEASE CONTACT DISC PUBLISHER FOR SPECIFICATION SOURCE.  SEE PUBLISHER IDENTIFIER IN PRIMARY VOLUME DESCRIPTOR FOR CONTACT INFORMATION.',
 };
 
-/**
- * The attributes that the entries state: without PX there is no mode.
- *
- * @throws IntegrityError `iso.truncated` when an entry is shorter than its fields
- */
+/** Decodes the attributes in the entries. The mode is undefined without a PX entry. */
 export function decodeRockRidge(entries: readonly SystemUseEntry[]): Partial<PosixAttributes> {
   const decoded: Decoded = { attributes: {}, names: [], links: [] };
   for (const entry of entries) DECODERS[entry.signature]?.(decoded, entry);
@@ -217,11 +213,7 @@ const COMPONENT = { continues: 1, current: 2, parent: 4, root: 8 } as const;
 const ENTRY_CONTINUES = 1;
 const MAX_DATA = 251;
 
-/**
- * RRIP 4.1.3: the target of a symbolic link from all its SL entries, in order.
- *
- * @throws IntegrityError `iso.truncated` when a component is longer than its entry
- */
+/** RRIP 4.1.3: the target of a symbolic link from all its SL entries, in order. */
 function decodeSymlink(entries: readonly SystemUseEntry[]): string {
   let target = '';
   let isStartOfComponent = true;

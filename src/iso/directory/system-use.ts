@@ -24,12 +24,7 @@ const CONTINUATION_SIZE = 28;
 /** As many as Linux follows (fs/isofs/rock.c, RR_MAX_CE_ENTRIES). */
 const MAX_CONTINUATIONS = 32;
 
-/**
- * The entries of one area, up to its end, its ST entry or its zero padding. CE entries are included. Their data
- * are views of `area`.
- *
- * @throws IntegrityError `iso.truncated`, `iso.malformed-entry`
- */
+/** The entries up to the end of an area, its ST entry or its zero padding, CE included. Data are views. */
 export function decodeSystemUse(area: Uint8Array): SystemUseEntry[] {
   const entries: SystemUseEntry[] = [];
   for (let at = 0; at + HEADER_SIZE <= area.length && area[at] !== 0;) {
@@ -53,17 +48,11 @@ export function decodeSystemUse(area: Uint8Array): SystemUseEntry[] {
 /** True if an entry has the place of further entries (SUSP 5.1). */
 export const isContinuation = ({ signature }: SystemUseEntry): boolean => signature === 'CE';
 
-/** @throws RangeError when an entry has more than 251 bytes of data */
 export function encodeSystemUse(entries: readonly SystemUseEntry[]): Uint8Array {
   return Buffer.concat(entries.map(encodeEntry));
 }
 
-/**
- * All entries of a record, those in continuation areas included and the CE entries left out.
- *
- * @throws IntegrityError `iso.looping-continuation` if one record continues more than 32 times; errors of
- * decodeSystemUse and `read`
- */
+/** All entries of a record, those in continuation areas included and the CE entries left out. */
 export async function readSystemUse(
   area: Uint8Array,
   read: (continuation: Continuation) => Promise<Uint8Array>,
@@ -91,8 +80,6 @@ export async function readSystemUse(
 /**
  * Splits entries over a record with `room` bytes and a continuation area. If they do not all fit, `inline` ends
  * with an unset CE entry: set it to `encodeContinuation` once the area has its place.
- *
- * @throws RangeError if the continuation area does not fit into one sector, which is all that Linux reads
  */
 export function placeSystemUse(
   entries: readonly SystemUseEntry[],
@@ -125,7 +112,6 @@ export function encodeContinuation(sector: number, offset: number, length: numbe
   return encodeEntry({ signature: 'CE', version: 1, data });
 }
 
-/** @throws IntegrityError `iso.truncated` */
 export function decodeContinuation(entry: SystemUseEntry): Continuation {
   return {
     sector: decodeBoth32(entry.data, 0),

@@ -13,10 +13,7 @@ import {
 import type { BaseImage } from './scan.ts';
 
 export type EmptyVolume = {
-  /**
-   * ECMA-119 8.4.6, at most 32 bytes. It is written as given, lower case too, although the standard has upper
-   * case only.
-   */
+  /** ECMA-119 8.4.6, at most 32 bytes. Written as given, although the standard has upper case only. */
   readonly volumeId: string;
   /** Absolute paths of directories that exist even if they are empty. */
   readonly directories: readonly string[];

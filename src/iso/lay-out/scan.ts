@@ -106,6 +106,22 @@ function baseChanged(path: string, expected: number | Digest, found: number | Di
   );
 }
 
+/** Bytes 40 to 71 of a descriptor (ECMA-119 8.4.6). */
+const VOLUME_ID = { offset: 40, size: 32 };
+
+/** A base whose volume gets another label; its bytes on the disk stay as they are. */
+export function relabel(base: BaseImage, label: string): BaseImage {
+  const { offset, size } = VOLUME_ID;
+  if (Buffer.byteLength(label) > size) throw new RangeError(`volume id ${label} is too long`);
+  const descriptors = base.descriptors.map((descriptor) => {
+    if (descriptor.kind !== 'primary') return descriptor;
+    const raw = Uint8Array.from(descriptor.raw);
+    raw.set(Buffer.from(label.padEnd(size)), offset);
+    return { ...descriptor, raw, volume: { ...descriptor.volume, volumeId: label } };
+  });
+  return { ...base, descriptors };
+}
+
 async function readStructure(iso: IsoImage): Promise<Structure> {
   return {
     size: iso.fileSize,
@@ -168,12 +184,7 @@ type BaseRange = {
 
 type FileRange = { readonly start: number; readonly end: number; readonly path: string };
 
-/**
- * Cuts an image of `size` bytes at the places at which files begin and end, and at `cuts`. Files may share
- * bytes.
- *
- * @throws IntegrityError `iso.truncated` if a file ends past the end of the image
- */
+/** Cuts an image where files begin and end, and at `cuts`. Files may share bytes. */
 function rangesOfBase(
   root: BaseNode,
   { size, cuts }: { size: number; cuts: readonly number[] },

@@ -152,10 +152,7 @@ export type Contents = {
 
 type Content = Omit<UniqueContent, 'paths'>;
 
-/**
- * The largest size in one directory record (ECMA-119 9.1.4: 32 bits), in whole sectors so that the next section
- * follows without a gap.
- */
+/** The largest size in one directory record (ECMA-119 9.1.4: 32 bits) in whole sectors, so without gaps. */
 const MAX_SECTION_SIZE = 2 ** 32 - SECTOR_SIZE;
 
 /** Collects the contents that must be placed. Empty files have no content. */

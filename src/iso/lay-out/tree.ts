@@ -34,7 +34,6 @@ export type TreeDirectory = TreeEntry & {
 
 export type TreeNode = TreeLeaf | TreeDirectory;
 
-/** Changes to the tree of the base. */
 export type Graft = {
   readonly files: readonly TreeFile[];
   /** Paths of files and directories; paths that the base does not have are ignored. */
@@ -43,7 +42,6 @@ export type Graft = {
   readonly epoch: number;
 };
 
-/** One directory while the tree is put together. */
 type Draft = {
   readonly base: BaseDirectory | undefined;
   readonly directories: Map<string, Draft>;
@@ -64,9 +62,6 @@ const DEFAULT_PERMISSIONS = 0o644;
 /**
  * The tree of the base with the new files in it. Entries of the base keep their attributes and their ISO 9660
  * identifiers; a new file at the path of an old one takes over its identifier.
- *
- * @throws IntegrityError `layout.conflict` if a path is a file in one tree and a directory in the other;
- * ConfigError `layout.name-too-long`
  */
 export function mergeTree(base: BaseDirectory, graft: Graft): TreeDirectory {
   const root = draftOf(base);

@@ -18,7 +18,6 @@ import {
   type BlobPlaces,
 } from './blobs.ts';
 
-/** Sizes of the areas after the base. */
 export type AreaContents = {
   /** Bytes of the base. */
   readonly base: number;

@@ -2,7 +2,6 @@ import type { Digest } from '../../base/digest.ts';
 import { append, findFirst } from '../../base/lists.ts';
 import { BLOB_ALIGNMENT, roundUp, SMALL_BLOB, type Sized } from '../extent.ts';
 
-/** A run of bytes. */
 export type Run = { readonly offset: number; readonly size: number };
 
 /** Room between runs; placing a blob there makes it smaller. */
@@ -48,18 +47,13 @@ export type BlobPlaces = {
 /** The part of all blobs that holes may reach before blobs from the end move into them. */
 const MOST_HOLES = 0.006;
 
-/**
- * The part of all blobs that may move to fill holes in one layout. Without clones, moved blobs are fetched
- * again.
- */
+/** The part of all blobs that may move into holes in one layout; without clones they are fetched again. */
 const MOST_MOVED = 0.009;
 
 /** Room for small blobs that later layouts bring. */
 const roomForSmall = (size: number): number => roundUp(size + size / 32, BLOB_ALIGNMENT);
 
-/**
- * Places blobs one after another in the order given; small ones have their own area in front.
- */
+/** Places blobs one after another in the order given; small ones have their own area in front. */
 export function placeInOrder(
   blobs: readonly Sized[],
   start: number,
@@ -80,7 +74,6 @@ const isSmall = ({ size }: Sized): boolean => size < SMALL_BLOB;
 
 type Row = { readonly start: number; readonly alignment: number };
 
-/** Places contents one after another. */
 export function placeRow(contents: readonly Sized[], { start, alignment }: Row): BlobPlaces {
   const offsets = new Map<Digest, number>();
   let end = start;
@@ -198,10 +191,7 @@ type Move = {
 
 type Shift = { readonly gaps: readonly Gap[]; readonly last: PlacedBlob; readonly budget: number };
 
-/**
- * The cheapest way to bring the end nearer: into a gap, or into several after moving away the blobs between
- * them.
- */
+/** The cheapest way to bring the end nearer: into a gap, or into several after moving blobs between them. */
 function findMove(runs: readonly PlacedBlob[], shift: Shift): Move | undefined {
   const { gaps, last } = shift;
   const below = gaps.filter(({ offset }) => offset < last.offset).map((gap) => ({ ...gap }));

@@ -42,11 +42,7 @@ const RELOCATION_DIRECTORY = 'rr_moved';
 
 type GrowingDirectory = BaseDirectory & { readonly children: BaseNode[] };
 
-/**
- * The whole directory tree as Rock Ridge describes it: relocated directories are at their real places.
- *
- * @throws IntegrityError `iso.no-rock-ridge`; errors of reading the image
- */
+/** The whole directory tree as Rock Ridge describes it: relocated directories are at their real places. */
 export async function readBaseTree(iso: IsoImage): Promise<BaseDirectory> {
   const own = await readRootEntries(iso.structure, iso.root);
   const skip = decodeSharingProtocol(own);

@@ -42,12 +42,7 @@ const SYMLINK = 0o120000;
 const FILE_MODE = 0o100444;
 const DIRECTORY_MODE = 0o040555;
 
-/**
- * Creates a node from the records of one file (ECMA-119 6.5.1: one record an extent).
- *
- * @throws IntegrityError `iso.bad-name` if the name is not a valid file name; `iso.unsupported` if the extents
- * are interleaved
- */
+/** Creates a node from the records of one file (ECMA-119 6.5.1: one record an extent). */
 export function createNode(
   records: readonly [DirectoryRecord, ...DirectoryRecord[]],
   attributes: Partial<PosixAttributes>,
@@ -89,11 +84,6 @@ const createEntry = (
   records,
 });
 
-/**
- * The bytes of a record's data.
- *
- * @throws IntegrityError `iso.unsupported` if they are interleaved (ECMA-119 6.4.3)
- */
 export function locateExtent(record: DirectoryRecord): ByteRange {
   if (record.fileUnitSize || record.interleaveGap) {
     throw new IntegrityError(

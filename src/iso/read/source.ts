@@ -56,10 +56,7 @@ export function createStructureSource({
   };
 }
 
-/**
- * A cache of blocks: directories and their areas follow each other, so most are read together with earlier
- * ones.
- */
+/** A cache of blocks: directories and their areas follow each other, so one read brings many. */
 function createBlocks({ read, size }: Pick<RandomAccess, 'read' | 'size'>) {
   const blocks = new Map<number, Promise<Buffer>>();
   const readBlock = (block: number): Promise<Buffer> => {
@@ -93,10 +90,7 @@ function createBlocks({ read, size }: Pick<RandomAccess, 'read' | 'size'>) {
   };
 }
 
-/**
- * Does `work`. If the bytes are wrong, adds what was being read: an error with the same code whose cause is the
- * original error.
- */
+/** Adds what was being read to an integrity error: one with the same code, whose cause is the original. */
 export async function whileReading<Result>(
   what: string,
   work: () => Promise<Result> | Result,

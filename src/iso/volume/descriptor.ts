@@ -87,11 +87,7 @@ const STANDARD_ID = 'CD001';
 const EL_TORITO = 'EL TORITO SPECIFICATION';
 const JOLIET_ESCAPES = ['%/@', '%/C', '%/E'];
 
-/**
- * ECMA-119 8.1.
- *
- * @throws IntegrityError `iso.truncated`, `iso.not-iso9660`
- */
+/** ECMA-119 8.1. @throws IntegrityError `iso.truncated`, `iso.not-iso9660` */
 export function decodeVolumeDescriptor(sector: Uint8Array): VolumeDescriptor {
   requireBytes(sector, { at: 0, size: SECTOR_SIZE });
   const raw = copyOf(sector, 0, SECTOR_SIZE);

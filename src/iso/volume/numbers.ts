@@ -28,13 +28,11 @@ export function encodeBoth16(target: Uint8Array, at: number, value: number): voi
   target[at + 1] = target[at + 2] = value >>> 8;
 }
 
-/** True if both copies of a 32-bit number at `at` are equal. */
 export function isBothEqual32(bytes: Uint8Array, at: number): boolean {
   requireBytes(bytes, { at, size: 8 });
   return isMirrored(bytes, at, at + 7);
 }
 
-/** True if both copies of a 16-bit number at `at` are equal. */
 export function isBothEqual16(bytes: Uint8Array, at: number): boolean {
   requireBytes(bytes, { at, size: 4 });
   return isMirrored(bytes, at, at + 3);
@@ -75,10 +73,7 @@ const toSigned = (byte: number): number => (byte << 24) >> 24;
 /** The last time of ECMA-119 9.1.5, in seconds since 1970. */
 export const LAST_EPOCH = Date.UTC(2156, 0, 1) / 1000 - 1;
 
-/**
- * The time of a foreign document in seconds since 1970, as near as a medium can hold it: images
- * without a time have the year 1, because Go writes that.
- */
+/** Seconds since 1970, within what a medium can hold: images without a time have the year 1, as Go writes. */
 export const clampEpoch = (date: Date): number =>
   Math.min(Math.max(Math.floor(date.getTime() / 1000), 0), LAST_EPOCH);
 

@@ -41,12 +41,7 @@ export function encodePathTable(
 export const sizeOfPathTable = (records: readonly PathTableRecord[]): number =>
   records.reduce((sum, record) => sum + sizeOfRecord(record.identifier.length), 0);
 
-/**
- * `bytes` is exactly the table, without the rest of its last sector. A table may have a quarter of a
- * million records, which are views of it.
- *
- * @throws IntegrityError `iso.truncated`
- */
+/** `bytes` is the table without the rest of its last sector. Its records, perhaps 250,000, are views. */
 export function* decodePathTable(
   bytes: Uint8Array,
   byteOrder: ByteOrder,

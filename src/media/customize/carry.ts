@@ -7,12 +7,16 @@ import {
   formatValidIgnition,
   type IgnitionConfig,
   parseIgnition,
+  parseResolved,
   rebaseConfig,
   resolveConfig,
   type Sides,
 } from '../../ignition/index.ts';
+import { describeLiveSystem } from '../../openshift/agent/live-system.ts';
 import { type AreaValues, planContents, readSameKargs } from '../area-values.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from '../areas.ts';
+import { isEmptyArea } from '../config-area.ts';
+import { readHeldImage } from '../held-image.ts';
 import { hasPartsOf, judgeAreas } from '../judge-areas.ts';
 import type { MediumAreas } from '../medium.ts';
 
@@ -28,12 +32,7 @@ export type CarriedValues = {
 /** A medium whose build left contents that are known. */
 export type BuiltAreas = MediumAreas & { readonly built: AreaValues };
 
-/**
- * Plans the changes that were made to a medium since it was built as changes of another medium as it is.
- *
- * @throws DifferenceError `delta.values` if the other medium has no place for a value, or if both changed the
- * same part; IntegrityError `customize.too-large`; UsageError `kargs.too-large`
- */
+/** Plans the changes that were made to `from` since it was built as changes of `onto`. */
 export async function carryValues(from: BuiltAreas, onto: MediumAreas): Promise<CarriedValues> {
   await requireWorking(from);
   const archive = await rebaseArchive({
@@ -46,12 +45,33 @@ export async function carryValues(from: BuiltAreas, onto: MediumAreas): Promise<
     now === undefined || base === undefined
       ? UNREADABLE
       : rebaseKargs({ before: from.built.kargs, now, base });
-  const conflicts = [...archive.conflicts, ...kargs.conflicts];
+  const image = await carryConfigImage(from, onto);
+  const conflicts = [...archive.conflicts, ...kargs.conflicts, ...image.conflicts];
   if (conflicts.length > 0) throw createConflict(conflicts);
+  const parts = planContents(onto, { archive: archive.value, kargs: kargs.value }, 'built');
   return {
-    parts: planContents(onto, { archive: archive.value, kargs: kargs.value }, 'built'),
-    names: [...archive.changed, ...kargs.changed],
+    parts: parts.map((part) => (part.kind === 'config-image' ? (image.value ?? part) : part)),
+    names: [...archive.changed, ...kargs.changed, ...image.changed],
   };
+}
+
+/** An image is for one release, byte by byte: the new medium must take it too. */
+async function carryConfigImage(
+  from: MediumAreas,
+  onto: MediumAreas,
+): Promise<Joined<OverlayPart | undefined>> {
+  const [held, room] = [from, onto].map(({ now }) =>
+    now.find(({ kind }) => kind === 'config-image'),
+  );
+  if (!held || isEmptyArea(held.bytes)) return { value: undefined, changed: [], conflicts: [] };
+  const { config = '{}' } = await decodeEmbedded(onto.embed.bytes);
+  const system = describeLiveSystem([parseResolved(config, CONFIG)]);
+  const now = room ? [{ ...room, bytes: held.bytes }] : [];
+  const isTaken =
+    held.bytes.length === room?.bytes.length &&
+    (await readHeldImage({ now, system }))?.problem === undefined;
+  const names = ['the configuration image'];
+  return { value: now[0], changed: names, conflicts: isTaken ? [] : names };
 }
 
 /** Refuses a medium whose own config is gone: its values would take the other one's own config away too. */
@@ -164,10 +184,7 @@ function rebaseNames<Value>({
 
 const UNREADABLE: Joined<string> = { value: '', changed: [], conflicts: ['kernel arguments'] };
 
-/**
- * Makes the changes of kernel arguments in other ones. An argument that was replaced stays in its place, and
- * one that was added is the last.
- */
+/** An argument that was replaced stays in its place, and one that was added is the last. */
 function rebaseKargs({ before, now, base }: Sides<string>): Joined<string> {
   const changed = before === now ? [] : ['kernel arguments'];
   const chosen = chooseRebased({ before, now, base });

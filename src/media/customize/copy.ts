@@ -23,7 +23,7 @@ import { configure } from '../../openshift/agent/configure.ts';
 import {
   describeLiveSystem,
   findReleaseImage,
-  findScalar,
+  findReleaseVersion,
 } from '../../openshift/agent/live-system.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { compareReleases, type KnownRelease } from '../../openshift/release/version.ts';
@@ -40,7 +40,8 @@ import {
 } from '../areas.ts';
 import type { AreaValues } from '../area-values.ts';
 import { encodeBuilt } from '../built.ts';
-import { BUILT_PATH, type MutableArea, readIndex } from '../media-index.ts';
+import { CONFIG_AREA_SIZE } from '../config-area.ts';
+import { BUILT_PATH, CONFIG_AREA_PATH, type MutableArea, readIndex } from '../media-index.ts';
 
 /* New ISOs with site values: a copy of an ISO, or a layout that is configured before it is poured. */
 
@@ -57,8 +58,7 @@ export type CopyOptions = {
 const PIECE = 4 * 2 ** 20;
 
 /**
- * Writes a copy of an image with other bytes in some places. The copy gets its name when it is complete.
- * It shares blocks with the original if the file system supports that.
+ * The copy gets its name when it is complete. It shares blocks with the original if the file system can.
  *
  * @throws DiskError of writing; the signal's reason
  */
@@ -122,13 +122,23 @@ export function describeAreas(
 ): readonly MutableArea[] {
   const { embed, kargs } = locate(areas, extents);
   const ignition = planEmbedPart(embed, archive);
-  const copy = extents.find(({ paths }) => paths.includes(BUILT_PATH));
   return [
     describe('ignition', ignition),
-    ...(copy ? [describe('built', { offset: copy.offset, bytes: new Uint8Array(builtSize) })] : []),
+    ...describeZeros('built', findExtent(extents, BUILT_PATH), builtSize),
     ...planKargParts(kargs, kargs.default).map((part) => describe('kernel-arguments', part)),
+    ...describeZeros('config-image', findExtent(extents, CONFIG_AREA_PATH), CONFIG_AREA_SIZE),
   ];
 }
+
+const findExtent = (extents: readonly Extent[], path: string): Extent | undefined =>
+  extents.find(({ paths }) => paths.includes(path));
+
+const describeZeros = (
+  kind: MutableArea['kind'],
+  extent: Extent | undefined,
+  size: number,
+): readonly MutableArea[] =>
+  extent ? [describe(kind, { offset: extent.offset, bytes: new Uint8Array(size) })] : [];
 
 const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): MutableArea => ({
   kind,
@@ -137,7 +147,7 @@ const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): Mu
   digest: digestOf(bytes),
 });
 
-/** The areas of a medium with values of a site. @param pristine JSON text of the Ignition config */
+/** @param pristine JSON text of the Ignition config */
 export function renderBuilt(
   { kargs }: Areas,
   { pristine, values }: { readonly pristine: string; readonly values: CustomValues },
@@ -152,13 +162,13 @@ export function renderBuilt(
 }
 
 /**
- * Puts values of a site into the areas of a layout, and a copy of the areas into its file for `--reset`.
+ * Also puts a copy of the areas into its file for `--reset`.
  *
  * @throws the errors of `planEmbedPart` and `planKargParts`
  */
 export function configureLayout(layout: Layout, areas: Areas, built: AreaValues): Layout {
   const { embed, kargs } = locate(areas, layout.extents);
-  const copy = layout.extents.find(({ paths }) => paths.includes(BUILT_PATH));
+  const copy = findExtent(layout.extents, BUILT_PATH);
   const parts = sortParts([
     planEmbedPart(embed, built.archive),
     ...planKargParts(kargs, built.kargs),
@@ -182,7 +192,7 @@ function overlay(extent: Extent, parts: readonly OverlayPart[]): Extent {
 /** Converts the areas to offsets from the start of the image. */
 function locate({ embed, kargs }: Areas, extents: readonly Extent[]) {
   const startOf = (path: string | undefined): number =>
-    path === undefined ? 0 : (extents.find(({ paths }) => paths.includes(path))?.offset ?? 0);
+    path === undefined ? 0 : (findExtent(extents, path)?.offset ?? 0);
   return {
     embed: { offset: startOf(embed.path) + embed.offset, size: embed.size },
     kargs: {
@@ -193,12 +203,10 @@ function locate({ embed, kargs }: Areas, extents: readonly Extent[]) {
 }
 
 /**
- * Refuses a ClusterImageSet of another release, as the installer does. Otherwise the nodes would refuse it
- * after they have booted.
+ * Refuses a ClusterImageSet of another release, as nodes would after they have booted.
  *
  * @param config JSON text of the Ignition config of the medium
  * @param warn called if neither digests nor tags identify the release
- * @throws ConfigError `customize.other-release`
  */
 export async function requireRelease(
   iso: IsoImage,
@@ -224,7 +232,7 @@ export async function requireRelease(
   );
 }
 
-/** Reads the release that the medium installs; undefined if it has no ClusterImageSet. */
+/** Undefined if the medium has no ClusterImageSet. */
 async function readRelease(iso: IsoImage, config: string): Promise<KnownRelease | undefined> {
   const live = describeLiveSystem([parseResolved(config, 'the embedded Ignition config')]);
   const set = live.clusterImageSet;
@@ -232,6 +240,5 @@ async function readRelease(iso: IsoImage, config: string): Promise<KnownRelease 
   if (set === undefined || image === undefined) return undefined;
   const { release } = (await readIndex(iso)) ?? {};
   if (release) return { image, version: release.version, architecture: release.architecture };
-  const [, version] = /^openshift-(\d.*)$/.exec(findScalar(set, 'name') ?? '') ?? [];
-  return { image, ...withoutUndefined({ version }) };
+  return { image, ...withoutUndefined({ version: findReleaseVersion(set) }) };
 }

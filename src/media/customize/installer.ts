@@ -9,8 +9,8 @@ import type { CoreosFeatures } from '../../iso/index.ts';
 import type { InstallerValues, NamedFile } from '../../openshift/agent/values.ts';
 
 /*
- * The Ignition config with which a live system runs coreos-installer. `coreos-installer iso customize` of
- * the same values writes the same text, but for the packed bytes of its resources.
+ * Runs coreos-installer on a live system. `coreos-installer iso customize` of the same values writes the same
+ * text, but for the packed bytes of its resources.
  */
 
 /** Version of every config that coreos-installer writes around the configs that it is given. */
@@ -27,12 +27,6 @@ export type InstallerContext = {
   readonly warn: (text: string) => void;
 };
 
-/**
- * Renders the config as JSON text.
- *
- * @throws UsageError `customize.no-installer-config`, `customize.no-console`, `customize.twice`;
- * IntegrityError `ignition.malformed`, `ignition.version`
- */
 export function renderInstallerConfig(values: InstallerValues, options: InstallerContext): string {
   const { features, warn } = options;
   requireFeatures(values, features);

@@ -12,7 +12,7 @@ export const isKargsAlone = (values: CustomValues): boolean =>
 
 type Warn = (text: string) => void;
 
-/** Edits the arguments that the ISO has now, like `coreos-installer iso kargs modify`. */
+/** Like `coreos-installer iso kargs modify`. */
 export async function planKargsAlone(
   iso: IsoImage,
   values: CustomValues,
@@ -22,11 +22,6 @@ export async function planKargsAlone(
   return sortParts(planKargs(kargs, values, { keep: true, warn }));
 }
 
-/**
- * Plans the edited arguments: those that the ISO has now, or its default ones.
- *
- * @throws UsageError `customize.no-kargs`, `kargs.special`, `kargs.replace`, `kargs.too-large`
- */
 export function planKargs(
   kargs: KargAreas | undefined,
   { kargs: edits = {} }: CustomValues,

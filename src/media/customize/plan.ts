@@ -18,6 +18,7 @@ import { type Keyfile, profilesOf } from '../../nmstate/index.ts';
 import { type CustomValues, type InstallerValues } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
+  overlayRead,
   readOptionalKargs,
   sortParts,
   type OverlayPart,
@@ -29,6 +30,7 @@ import type { AreaValues } from '../area-values.ts';
 import { BUILT_MEMBER, holdsInstallation } from '../built.ts';
 import { hasContents } from '../area-values.ts';
 import { isOfOthers, type Medium, type MediumAreas, ownArchiveOf, readMedium } from '../medium.ts';
+import { type GivenImage, planConfigImage, planWithoutImage } from './config-image.ts';
 import { requireRelease } from './copy.ts';
 import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
 import { type InstallerContext, renderInstallerConfig } from './installer.ts';
@@ -44,6 +46,8 @@ export type CustomisationOptions = {
   readonly add?: boolean;
   /** Overwrites the copy of what the build left, which can hold secrets, with zeros. */
   readonly dropBuilt?: boolean;
+  /** The configuration image of a site, which goes into the area for it. */
+  readonly image?: GivenImage;
   /** Called for values that have no effect or cannot be checked. */
   readonly warn?: Warn;
 };
@@ -51,8 +55,8 @@ export type CustomisationOptions = {
 type Warn = (text: string) => void;
 
 /**
- * Plans the bytes that add these values to the areas of a live ISO of CoreOS. Reads only the areas and, on
- * our media, the original config. Equal ISOs and values give equal bytes.
+ * Plans the bytes that add values to a live ISO of CoreOS. Reads only the areas and, on our media, the
+ * original config. Equal ISOs and values give equal bytes.
  *
  * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`,
  * `customize.no-network`, `kargs.special`, `kargs.too-large`; IntegrityError `customize.too-large`,
@@ -63,7 +67,22 @@ export async function planCustomisation(
   values: CustomValues,
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
-  return withAreas(iso, values, () => planParts(iso, values, options));
+  const { image, dropBuilt = false, force = false } = options;
+  const isImageAlone = image && !dropBuilt && !force && Object.keys(values).length === 0;
+  const parts = isImageAlone
+    ? []
+    : await withAreas(iso, values, () => planParts(iso, values, options));
+  const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
+  return sortParts([...parts, ...(await planImage(changed, options))]);
+}
+
+/** Like its other values, a medium loses the image of an earlier customisation with `force`. */
+async function planImage(
+  iso: IsoImage,
+  { image, force = false, add = false, warn = ignore }: CustomisationOptions,
+): Promise<readonly OverlayPart[]> {
+  if (image) return planConfigImage(iso, image, { replace: force || add, warn });
+  return force ? planWithoutImage(iso) : [];
 }
 
 async function planParts(
@@ -106,9 +125,7 @@ async function planValues(
 
 const ignore = (): void => undefined;
 
-/**
- * Decides if the existing values of an ISO stay: the original contents of other makers' media are unknown.
- */
+/** The original contents of other makers' media are unknown: they stay. */
 async function decideKept(
   medium: Medium,
   kargs: KargAreas | undefined,
@@ -127,8 +144,7 @@ async function requireInstallation({ embed }: MediumAreas, path: string): Promis
 }
 
 /**
- * Renders the archive of the embed area for an initrd that boots from the network, where its size is not
- * limited.
+ * For an initrd that boots from the network, whose size is not limited.
  *
  * @throws the errors of `planCustomisation`, except those about size and kernel arguments
  */
@@ -169,7 +185,6 @@ async function composeArchive(
   return encodeEmbedded({ ...composed, others });
 }
 
-/** Refuses an ISO that has values of a site already. */
 async function requireBare(areas: MediumAreas, kargs: KargAreas | undefined): Promise<void> {
   const { embed, bare } = areas;
   const isBare =
@@ -197,10 +212,7 @@ type Filling = {
   readonly warn: Warn;
 };
 
-/**
- * Embeds the values. An agent-based ISO installs the network profiles itself; on any other ISO, the
- * initramfs copies them.
- */
+/** An agent-based ISO installs network profiles itself; on any other ISO, the initramfs copies them. */
 async function embed(
   iso: IsoImage,
   { config: text, ...kept }: Embedded,
@@ -282,9 +294,7 @@ async function listKeyfiles(
   if (repeated === undefined) return keyfiles;
   throw new UsageError(
     'customize.keyfile',
-    `two network configurations have a profile named ${repeated}`,
-    {
-      hint: 'give one of them, or rename its interfaces',
-    },
+    `each host that boots this ISO gets all network configurations, and two of them have a profile named ${repeated}`,
+    { hint: 'make an ISO for each host, or rename the interfaces of one' },
   );
 }

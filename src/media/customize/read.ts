@@ -19,12 +19,13 @@ import {
   PROXY_CONFIG,
   TRUST_ANCHOR,
 } from '../../openshift/agent/configure.ts';
-import { findHost, RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
+import { findHost, RENDEZVOUS, readRendezvousIp } from '../../openshift/agent/rendezvous.ts';
 import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, overlayRead, readOptionalKargs } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
 import { BUILT_MEMBER } from '../built.ts';
+import { type HeldImage, readHeldImage } from '../held-image.ts';
 import { judgeAreas, summarizeAreas } from '../judge-areas.ts';
 import { planContents } from '../area-values.ts';
 import { isOfOthers, type Medium, type MediumAreas, readMedium } from '../medium.ts';
@@ -61,20 +62,19 @@ export type Customisation = {
     readonly manifests: readonly string[];
     /** Paths of files that the original config lacks or has with other content. */
     readonly files: readonly string[];
-    /**
-     * Parts set by an Ignition override or by another tool: everything that the members above do not
-     * cover.
-     */
+    /** Parts that the members above do not cover: of an Ignition override, or of another tool. */
     readonly others: readonly IgnitionPart[];
     /** Configs that the config merges and whose contents are not on the ISO; absent without such configs. */
     readonly notRead?: readonly Unresolved[];
   };
   /** Absent if the ISO has no room for kernel arguments. */
   readonly kernelArguments?: { readonly now: string; readonly default: string };
+  /** The configuration image of a site; absent without one. */
+  readonly configImage?: HeldImage;
 };
 
 /**
- * Reads the site values of an ISO: the differences of its areas from their contents without values.
+ * The differences of the areas from their contents without values.
  *
  * @throws IntegrityError if the areas cannot be read, or do not hold an Ignition config
  */
@@ -89,7 +89,7 @@ export async function readCustomisation(iso: ReadableIso): Promise<Customisation
   return { ...found, builtSecrets: hasSecrets({ ...before, builtSecrets: false }) };
 }
 
-/** True for a medium with a copy of what the build left: in a file, or inside the archive that replaced it. */
+/** In a file, or inside the archive that replaced it. */
 async function hasCopy({ embed, now }: MediumAreas): Promise<boolean> {
   const copy = now.find(({ kind }) => kind === 'built');
   if (copy) return copy.bytes.some((byte) => byte !== 0);
@@ -118,7 +118,7 @@ async function readValues(
     ignition: {
       size: embed.bytes.length,
       used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,
-      ...describe(now, new Map(own)),
+      ...describe(now ?? {}, new Map(own)),
       networkFiles: [
         ...namesBelow(HOST_NETWORKS).map((name) => `${HOST_NETWORKS}${name}`),
         ...keyfiles.map(({ name }) => name),
@@ -129,6 +129,7 @@ async function readValues(
       ...(unresolved.length > 0 && { notRead: unresolved }),
     },
     ...(kargs && { kernelArguments: { now: kargs.text, default: kargs.default } }),
+    ...withoutUndefined({ configImage: await readHeldImage(medium.areas) }),
   };
 }
 
@@ -165,10 +166,13 @@ type Described = Pick<
   | 'hostnames'
 >;
 
-function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, string>): Described {
-  const core = config?.passwd?.users?.find(({ name }) => name === 'core');
+type Contents = Pick<IgnitionConfig, 'passwd' | 'storage'>;
+
+function describe(config: Contents, own: ReadonlyMap<string, string>): Described {
+  const core = config.passwd?.users?.find(({ name }) => name === 'core');
   const spec = objectOrEmpty(objectOrEmpty(parse(own.get(INFRA_ENV) ?? '{}'))['spec']);
-  const address = /^NODE_ZERO_IP=(.*)$/m.exec(own.get(RENDEZVOUS) ?? '')?.[1];
+  const files = config.storage?.files ?? [];
+  const address = own.has(RENDEZVOUS) ? readRendezvousIp(files) : undefined;
   const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));
   return {
     sshKeys: (core?.sshAuthorizedKeys ?? [])
@@ -191,18 +195,18 @@ function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, s
 type Files = ReadonlyMap<string, string>;
 
 function findInterfaces(
-  config: IgnitionConfig | undefined,
+  { storage }: Contents,
   own: Files,
   address: string | undefined,
 ): readonly string[] | undefined {
-  const host = address && findHost(config?.storage?.files ?? [], address);
+  const host = address && findHost(storage?.files ?? [], address);
   return host ? own.get(`${HOST_NETWORKS}${host}/mac_interface.ini`)?.split('\n') : undefined;
 }
 
 const readServers = (sources: unknown, own: Files): readonly string[] =>
   Array.isArray(sources) ? sources.map(String) : listServers(own);
 
-/** Lists the servers in chrony's configuration, on media without an InfraEnv. */
+/** For media without an InfraEnv. */
 const listServers = (own: Files): readonly string[] =>
   [...(own.get(CHRONY_CONFIG) ?? '').matchAll(/^server (\S+)/gm)].flatMap(
     ([, server]) => server ?? [],
@@ -210,7 +214,7 @@ const listServers = (own: Files): readonly string[] =>
 
 const PROXY_NAMES = { HTTP_PROXY: 'httpProxy', HTTPS_PROXY: 'httpsProxy', NO_PROXY: 'noProxy' };
 
-/** Describes a proxy without the password that its address may hold. */
+/** Without the password that the address may hold. */
 function describeProxy(proxy: unknown, own: Files): Readonly<Record<string, string>> | undefined {
   const members = Object.entries(objectOrEmpty(proxy ?? readProxy(own)));
   if (members.length === 0) return undefined;
@@ -219,7 +223,7 @@ function describeProxy(proxy: unknown, own: Files): Readonly<Record<string, stri
   );
 }
 
-/** Reads the proxy that systemd passes to services, on media without an InfraEnv. */
+/** For media without an InfraEnv. */
 function readProxy(own: Files): object {
   const text = own.get(PROXY_CONFIG) ?? '';
   const set = Object.entries(PROXY_NAMES).flatMap(([name, member]) => {
@@ -231,10 +235,7 @@ function readProxy(own: Files): object {
 
 const HIDDEN = '//[redacted]@';
 
-/**
- * Files that other members of a `Customisation` describe; the agent services read some of the values from an
- * InfraEnv.
- */
+/** Described by other members of a `Customisation`; agent services read some values from an InfraEnv. */
 const STOOD_FOR = [
   INFRA_ENV,
   PULL_SECRET_MANIFEST,
@@ -283,11 +284,10 @@ function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIg
   });
 }
 
-/**
- * True if other users must not read this ISO: manifests, network profiles and overrides may hold passwords.
- */
-export const hasSecrets = ({ ignition, builtSecrets }: Customisation): boolean =>
+/** Manifests, network profiles and overrides may hold passwords; a configuration image has private keys. */
+export const hasSecrets = ({ ignition, builtSecrets, configImage }: Customisation): boolean =>
   builtSecrets ||
+  configImage !== undefined ||
   ignition.pullSecret ||
   ignition.networkFiles.length + ignition.manifests.length + ignition.others.length > 0 ||
   Object.values(ignition.proxy ?? {}).some((address) => address.includes(HIDDEN));

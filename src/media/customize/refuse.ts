@@ -51,7 +51,6 @@ const NAMES: Readonly<Record<Exclude<keyof CustomValues, 'installer'>, string>> 
   installOverrides: 'overrides of install-config',
 };
 
-/** Lists the names of values. */
 const nameValues = ({ installer = {}, ...values }: CustomValues): readonly string[] => [
   ...Object.keys(withoutUndefined(values)).map((key) => NAMES[key as keyof typeof NAMES]),
   ...nameInstallerValues(installer),
@@ -60,12 +59,7 @@ const nameValues = ({ installer = {}, ...values }: CustomValues): readonly strin
 const nameInstallerValues = (values: InstallerValues): readonly string[] =>
   Object.keys(withoutUndefined(values)).map((key) => INSTALLER_NAMES[key as keyof InstallerValues]);
 
-/**
- * Refuses parameters of coreos-installer on an ISO that does not run it, and a pull secret on one that
- * installs with its own.
- *
- * @throws UsageError `customize.own-installer`, `customize.own-secret`
- */
+/** Parameters of coreos-installer need an ISO that runs it; some ISOs install with their own pull secret. */
 export function refuseUnfit(values: CustomValues, taking: Taking): void {
   const installs = describeInstaller(taking);
   if (installs === undefined) return;
@@ -101,11 +95,7 @@ function describeInstaller({ own, isOurs }: Taking): string | undefined {
   return isOurs || isForAgents(config) ? 'installs a cluster by itself' : undefined;
 }
 
-/**
- * Refuses values that would change the parts of a config that install a seed image.
- *
- * @throws UsageError `customize.installation`
- */
+/** Refuses values that would change the parts of a config that install a seed image. */
 export function requireInstallationKept(own: string | undefined, now: string | undefined): void {
   if (own === undefined || now === undefined) return;
   const [before, after] = [own, now].map((text) => parseResolved(text, 'the Ignition config'));
@@ -119,11 +109,7 @@ export function requireInstallationKept(own: string | undefined, now: string | u
   );
 }
 
-/**
- * Runs a step that needs the areas of a live ISO. A product that does not boot is refused by its name.
- *
- * @throws UsageError `customize.no-areas`; the errors of the step
- */
+/** Runs a step that needs the areas of a live ISO. A product that does not boot is refused by its name. */
 export async function withAreas<Result>(
   iso: IsoImage,
   values: CustomValues,

@@ -8,12 +8,12 @@ import { isOfOthers, type Medium, type MediumAreas, readMedium } from '../medium
 
 /* Decides which bytes of an ISO change when values are taken off. */
 
-/** State that `--reset` gives back: as the build left it, or without values of any site. */
+/** As the build left it, or without values of any site. */
 export type ResetTo = 'built' | 'bare';
 
 /**
- * Plans the bytes that restore an ISO. On ISOs of other makers these are an empty embed area and the default
- * arguments, as in CoreOS's own tool. A bare medium keeps no copy of its build's values.
+ * On ISOs of other makers, the embed area becomes empty and the arguments the default ones, as in CoreOS's
+ * own tool. A bare medium keeps no copy of its build's values.
  *
  * @throws UsageError `customize.no-pristine` for media of the first versions, `customize.no-built` if the
  * medium no longer carries what its build left; IntegrityError `customize.built` and those of `readMedium`
@@ -40,7 +40,6 @@ async function planEmptied(areas: MediumAreas, path: string): Promise<readonly O
 const BARE = 'take all values off with --reset=bare';
 const REBUILD = 'build it again from its configuration';
 
-/** Refuses a medium without the contents that the build gave it. */
 export const noBuilt = (path: string, hint = REBUILD): UsageError =>
   new UsageError(
     'customize.no-built',
@@ -56,8 +55,7 @@ export const noPristine = (path: string): UsageError =>
   );
 
 /**
- * Plans the removal of the copy of the built areas: zeros for its file, or the archive without it. Empty for
- * a medium without a copy.
+ * Zeros for the file of the copy, or the archive without it. Empty for a medium without a copy.
  *
  * @throws IntegrityError `customize.built` if the file is something else
  */

@@ -17,7 +17,6 @@ import { openGivenIso } from '../delta/describe.ts';
 
 /* Changes of an ISO in place, which the next run undoes if they are interrupted. */
 
-/** Old and new bytes at an offset. */
 export type Saved = { readonly offset: number; readonly old: Buffer; readonly now: Uint8Array };
 
 /** Formats the text that is stored next to an ISO while it is changed in place. */
@@ -46,11 +45,9 @@ const isOldOrNew = (found: Uint8Array, { old, now }: Omit<Saved, 'offset'>): boo
   found.length === old.length && found.every((byte, at) => byte === old[at] || byte === now[at]);
 
 export type WritePlace = LeaseOptions & {
-  /** Path of the ISO: a file or a block device. */
   readonly path: string;
   /** Path of the old bytes while they are overwritten. */
   readonly aside: string;
-  /** Path of the lock. */
   readonly lock: string;
 };
 
@@ -62,7 +59,6 @@ export type WrittenAreas = {
   readonly undone: boolean;
 };
 
-/** Parts that change an ISO. */
 export type PlannedParts = {
   readonly parts: readonly OverlayPart[];
   /** True if the resulting ISO must not be readable by others. */
@@ -70,8 +66,8 @@ export type PlannedParts = {
 };
 
 /**
- * Changes areas of an ISO in place. The old contents are saved first; if this run is killed, the next call
- * restores them. The checksum next to the ISO is removed once it no longer matches.
+ * The old contents are saved first; if this run is killed, the next call restores them. The checksum next to
+ * the ISO is removed once it no longer matches.
  *
  * @throws DiskError `customize.leftover` and of writing; the errors of `plan`
  */
@@ -99,10 +95,7 @@ export const writeAreas = (
     }
   });
 
-/**
- * Saves and writes the areas. A locked device can be opened for writing and still refuse every byte;
- * nothing is left behind then.
- */
+/** A locked device can be opened and still refuse every byte; nothing is left behind then. */
 async function writeSaved(
   place: WritePlace,
   file: FileHandle,
@@ -191,7 +184,6 @@ async function finish({ aside }: WritePlace): Promise<void> {
   await syncDirectory(dirname(aside));
 }
 
-/** @throws DiskError `customize.leftover` */
 function parseSaved(text: string, { path, aside }: WritePlace): readonly Saved[] {
   const areas = ifFaultless(decodeJson(SAVED, text))?.areas;
   if (areas) return areas;
@@ -233,11 +225,10 @@ async function openToWrite(path: string): Promise<FileHandle> {
 export const asideOf = (stem: string): string => `${stem}.customize`;
 
 /**
- * Refuses an ISO that a killed run has left partly customised, or fully customised but uncommitted: the
- * next run in place undoes it. An ISO that the run had not begun to write is unchanged and is accepted.
+ * Refuses an ISO that a killed run has left changed: the next run in place undoes it. An ISO that the run had
+ * not begun to write is accepted.
  *
  * @param stem for a device, which has no file next to it: its name in the work directory
- * @throws DiskError `customize.half-way`
  */
 export async function refuseHalfCustomised(image: RandomAccess, stem?: string): Promise<void> {
   const text = await readAside(image.path, stem);
@@ -260,10 +251,7 @@ export async function refuseHalfCustomised(image: RandomAccess, stem?: string): 
   );
 }
 
-/**
- * Reads a saved file only if the ISO's own user owns it: any user can write next to an ISO in a
- * world-writable folder.
- */
+/** Only if the ISO's own user owns it: any user can write to a world-writable folder. */
 async function readAside(path: string, stem?: string): Promise<string | undefined> {
   try {
     const real = await realpath(path);

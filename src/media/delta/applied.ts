@@ -1,6 +1,7 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { DifferenceError, IntegrityError } from '../../base/errors.ts';
+import { DifferenceError } from '../../base/errors.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
+import { lacksEmbedArea } from '../../iso/index.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { applyParts, overlayAccess, type OverlayPart } from '../areas.ts';
 import { type BuiltAreas, type CarriedValues, carryValues } from '../customize/carry.ts';
@@ -13,8 +14,7 @@ import { type CarriedExtent, damaged, type DeltaFiles, renderCarried } from './c
 import { type Delta, type DeltaIso, openDelta, readDeltaIso } from './open.ts';
 
 /*
- * The ISO that a delta makes, before a byte of it is written. If the old ISO was customised since it was built,
- * its values are taken off, and put into the new one.
+ * The ISO that a delta makes, before a byte of it is written. Values of a customised old ISO are put into it.
  */
 
 export type AppliedDelta = {
@@ -31,11 +31,9 @@ export type AppliedDelta = {
 };
 
 /**
- * Reads what an ISO becomes with a delta. The bytes that are made by patches are held in memory, and so are the
- * files with areas of a customised ISO.
+ * Holds in memory the bytes that patches make, and the files with areas of a customised ISO.
  *
  * @param medium the ISO as it is
- * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.damaged`; DifferenceError `delta.values`
  */
 export async function readApplied(
   { from, delta: path }: { readonly from: string; readonly delta: string },
@@ -92,11 +90,7 @@ async function renderLifted(
   return { ...made, extents, values: values.names };
 }
 
-/**
- * Renders an extent that holds values; undefined for any other.
- *
- * @throws IntegrityError `delta.damaged` if its bytes without the values are not the expected ones
- */
+/** Renders an extent that holds values; undefined for any other. */
 async function renderChanged(
   { path, read }: RandomAccess,
   { offset, size, digest }: DeltaExtent,
@@ -119,7 +113,7 @@ const keepOpen = (image: RandomAccess): RandomAccess => ({
   close: () => Promise.resolve(),
 });
 
-/** Opens the new ISO, which is nowhere as a whole, for reading. */
+/** Reads the new ISO, which is nowhere as a whole. */
 function openMade(
   { size, extents, carried, rendered }: Rendered,
   { delta, iso }: DeltaFiles,
@@ -150,13 +144,12 @@ const carryBetween = (image: RandomAccess, next: RandomAccess): Promise<CarriedV
     useMedium(next, async (onto) => carryValues(await readBuilt(from), await readBuilt(onto))),
   );
 
-/** @throws DifferenceError `delta.values` for an ISO without the areas */
 async function readBuilt(iso: IsoImage): Promise<BuiltAreas> {
   try {
     const areas = await readAreas(iso, { index: await readIndex(iso) });
     if (areas.built) return { ...areas, built: areas.built };
   } catch (error) {
-    if (!(error instanceof IntegrityError && error.code === 'iso.no-embed-area')) throw error;
+    if (!lacksEmbedArea(error)) throw error;
   }
   throw new DifferenceError(
     'delta.values',

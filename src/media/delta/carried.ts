@@ -23,8 +23,7 @@ export function fail(path: string): never {
 }
 
 /**
- * Lists the carried extents of a new ISO, the index first. It is called when a delta is made and when it is
- * applied, and must give the same list.
+ * The index first. Making a delta and applying it must give the same list.
  *
  * @param known digests of the old ISO
  */
@@ -52,12 +51,7 @@ export function placeCarried(
   });
 }
 
-/**
- * Returns the bytes of a carried extent, verified. They fit in memory: extents with a patch are small, and so
- * is an index.
- *
- * @throws IntegrityError `delta.damaged`
- */
+/** Verified. Fits in memory: extents with a patch are small, and so is an index. */
 export async function renderCarried(
   { delta, iso }: DeltaFiles,
   carried: CarriedExtent,

@@ -22,9 +22,7 @@ export type DeltaDescription =
   | {
       readonly kind: 'delta';
       readonly size: number;
-      /** The ISO that it applies to. */
       readonly from: DeltaEnd;
-      /** The ISO that it makes. */
       readonly to: DeltaEnd & { readonly size: number };
       readonly patches: number;
     }
@@ -35,11 +33,10 @@ export type DeltaDescription =
       readonly number?: number;
       /** Number of the parts, without the parity. */
       readonly parts: number;
-      /** Size of the whole delta. */
       readonly deltaSize: number;
     };
 
-/** Describes a delta; undefined for any other file. @throws IntegrityError `delta.malformed` */
+/** Undefined for any other file. @throws IntegrityError `delta.malformed` */
 export async function describeDelta(file: RandomAccess): Promise<DeltaDescription | undefined> {
   if (!(await isDelta(file))) return undefined;
   const part = await readPartHead(file);
@@ -73,17 +70,12 @@ export function formatDeltaName(delta: DeltaDescription): string {
   return `${which} of a delta of ${formatSize(deltaSize)}`;
 }
 
-/** Formats one ISO of a delta, by its digest if its name is not known. */
+/** By digest if the name is not known. */
 export function formatEnd({ product, version, architecture, day, digest }: DeltaEnd): string {
   if (product === undefined || version === undefined || architecture === undefined) return digest;
   return formatIsoName({ product, version, architecture, ...withoutUndefined({ day }) });
 }
 
-/**
- * Refuses a delta, or a part of one, that was given as an ISO.
- *
- * @throws IntegrityError `iso.not-iso9660`
- */
 async function refuseDelta(file: RandomAccess): Promise<void> {
   const delta = await nameGiven(file);
   if (delta === undefined) return;
@@ -94,11 +86,7 @@ async function refuseDelta(file: RandomAccess): Promise<void> {
   });
 }
 
-/**
- * Opens an ISO that was given by name.
- *
- * @throws IntegrityError `delta.half-applied`; the errors of `openIso` and `refuseDelta`
- */
+/** @throws IntegrityError `delta.half-applied`; the errors of `openIso` and `refuseDelta` */
 export async function openGivenIso(image: RandomAccess): Promise<IsoImage> {
   try {
     return await openIso(image);
@@ -112,8 +100,8 @@ export async function openGivenIso(image: RandomAccess): Promise<IsoImage> {
 }
 
 /**
- * Refuses files that were given to `apply` in another order, or that are not what they are given as.
- * A file that cannot be read is left to those who read it: one part of a delta may be lost.
+ * Refuses files in another order, or of another kind. One that cannot be read is accepted: a part of a delta
+ * may be lost.
  *
  * @throws IntegrityError `iso.not-iso9660`, `delta.malformed`
  */
@@ -140,7 +128,6 @@ export async function requireApplicable(old: string, deltas: readonly string[]):
   });
 }
 
-/** Names a delta; undefined for any other file. */
 async function nameGiven(file: RandomAccess): Promise<string | undefined> {
   try {
     const delta = await describeDelta(file);

@@ -33,14 +33,10 @@ export type Patch = { readonly old: ByteRange; readonly size: number };
 export type DeltaHead = {
   /** Digest of the index of the ISO that the delta applies to. */
   readonly from: string;
-  /** Size of the new ISO in bytes. */
   readonly size: number;
   /** Index of the new ISO, which names all other extents. */
   readonly index: DeltaExtent;
-  /**
-   * Areas whose digest is not in the index of the new ISO, except those that the old ISO already has;
-   * absent if there are no such areas.
-   */
+  /** Mutable areas whose original contents stand in neither ISO. Omitted when empty. */
   readonly mutable?: readonly Pick<DeltaExtent, 'offset' | 'digest'>[];
   /** Patches by number of the carried extent; all other extents are carried verbatim. */
   readonly patches: ReadonlyMap<number, Patch>;
@@ -55,7 +51,6 @@ export type DeltaHead = {
 /** Digest of the digests of the carried extents as they are in the delta, and their sizes, in a row. */
 export type DeltaBody = { readonly digest: Digest; readonly sizes: readonly number[] };
 
-/** Computes the digest that proves the body of a delta. */
 export const digestOfBody = (digests: readonly Digest[]): Digest => digestOf(digests.join('\n'));
 
 export type DeltaNames = { readonly from: IsoName; readonly to: IsoName };
@@ -112,7 +107,6 @@ const MOST_VALUES = 1_400_000;
 /** Bytes; an ISO has 2**32 sectors at most (ECMA-119 8.4.8). */
 const LARGEST_ISO = 2 ** 43;
 
-/** Formats the head of a delta, up to the carried bytes. */
 export function formatDelta({
   body,
   bodySize,
@@ -146,10 +140,7 @@ function formatLine(format: number, json: Uint8Array): string {
   return `${start}${digestOf(Buffer.concat([Buffer.from(start), json]))}\n`;
 }
 
-/**
- * @returns the head and the offset of the first carried byte
- * @throws IntegrityError `delta.malformed`; NewerFormatError
- */
+/** @returns the head and the offset of the first carried byte */
 export async function readDeltaHead(
   file: RandomAccess,
 ): Promise<DeltaHead & { readonly start: number }> {
@@ -176,7 +167,6 @@ const RULES: Rules = { ...JSON_RULES, most: { values: MOST_VALUES, depth: 16 } }
 
 const sumOf = (sizes: readonly number[]): number => sizes.reduce((sum, size) => sum + size, 0);
 
-/** @throws IntegrityError `delta.malformed`; NewerFormatError */
 async function readJson(file: RandomAccess, line: Line): Promise<Buffer> {
   const json = await file.read(line.text.length, line.jsonSize);
   if (line.isProven && !line.text.startsWith(formatLine(line.format, json))) {
@@ -228,7 +218,6 @@ function parseLine(text: string): Line | undefined {
   return { text, format: Number(format), jsonSize: Number(size), isProven: true };
 }
 
-/** Error for a file that is not a complete delta. */
 export const malformedDelta = (path: string, problem: string): IntegrityError =>
   new IntegrityError('delta.malformed', `${path} is not a complete delta: it ${problem}`, {
     hint: 'copy it again from where it was made',

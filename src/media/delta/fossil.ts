@@ -1,6 +1,6 @@
 /*
- * Applies deltas in Fossil's format (https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki) in memory of
- * the size that is stated. The library appends byte by byte to a list, which takes twenty times as much.
+ * Applies deltas in Fossil's format (https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki) in memory
+ * of the stated size: the library takes twenty times as much.
  */
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~';
@@ -9,9 +9,7 @@ const VALUES = Array.from({ length: 256 }, (_, code) => DIGITS.indexOf(String.fr
 
 type Reader = ReturnType<typeof createReader>;
 
-/**
- * @returns the new bytes, or undefined if the delta is damaged or makes another size; its checksum is not read
- */
+/** Undefined if the delta is damaged or makes another size; its checksum is not read. */
 export function applyFossilDelta(
   old: Uint8Array,
   { delta, size }: { readonly delta: Uint8Array; readonly size: number },

@@ -14,8 +14,6 @@ import {
   type PartList,
 } from './part.ts';
 
-/* Joining the parts of a delta. */
-
 export type JoinOptions = {
   readonly signal: AbortSignal;
   /** Called for each part that was lost and rebuilt. */
@@ -27,8 +25,7 @@ const PIECE = 1 << 20;
 type Part = PartHead & { readonly file: RandomAccess };
 
 /**
- * Joins the parts of a delta, in any order. One damaged or missing part is rebuilt from the others and the
- * parity.
+ * In any order. One damaged or missing part is rebuilt from the others and the parity.
  *
  * @throws IntegrityError `delta.other-part`, `delta.parts-lost`; DiskError of the target
  */
@@ -126,7 +123,6 @@ async function writePart(
   }
 }
 
-/** Rebuilds the bytes of a lost part from the parity. */
 async function recombine(
   parts: Parts,
   { offset, size }: { readonly offset: number; readonly size: number },

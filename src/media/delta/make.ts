@@ -24,9 +24,7 @@ import { type DeltaIso, type DeltaIsoExtent, readDeltaIso, readMode } from './op
 
 /** Result of making or applying a delta. Sizes are bytes. */
 export type DeltaReport = {
-  /** Digest of the written file. */
   readonly digest: Digest;
-  /** Size of the written file. */
   readonly size: number;
   /** Bytes of the new ISO that the old one has. */
   readonly shared: number;
@@ -41,9 +39,8 @@ type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn
 const LANES = 4;
 
 /**
- * Writes the bytes that the new ISO has and the old one lacks, verified; continues an interrupted run. An
- * extent that the old ISO has with other content, such as a directory, is written as a patch if that is
- * smaller.
+ * Writes the bytes that the old ISO lacks, verified; continues an interrupted run. An extent with other
+ * content in the old ISO, such as a directory, is written as a patch if that is smaller.
  *
  * @throws IntegrityError `delta.no-index`, `extent.wrong-digest` if the new ISO is damaged; the errors of
  * `pourIso`
@@ -91,8 +88,7 @@ function listAreas(old: DeltaIso, { extents }: DeltaIso): readonly DeltaExtent[]
 }
 
 /**
- * Makes the new ISO from the old one and a delta, with every byte verified; continues an interrupted run. The
- * values of a customised ISO are put into the new one.
+ * Verifies every byte; continues an interrupted run. The values of a customised ISO are put into the new one.
  *
  * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.damaged`,
  * `extent.wrong-digest`; DifferenceError `delta.values`; the errors of `pourIso`
@@ -119,7 +115,6 @@ export async function applyDelta(
   return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes, values };
 }
 
-/** Pours from local files, and returns the digest of the whole output. */
 async function pour(
   layout: Layout,
   places: ReadonlyMap<Digest, FilePosition>,
@@ -189,17 +184,12 @@ const lost = ({ offset, digest }: Extent): IntegrityError =>
 
 export type MadePatch = Patch & { readonly bytes: Uint8Array };
 
-/**
- * Smallest extent worth a patch: smaller ones are links and the like, and the row for a patch in the head of
- * the delta costs as much.
- */
+/** Smaller extents are links and the like, and the row for a patch in the head costs as much. */
 const SMALLEST_PATCHED = 256;
 
 /**
- * Makes patches for carried extents that the old ISO has with other content, by extent number: files are
- * matched by path, structures by offset. Layers have their digest in their path and are never patched.
- *
- * @throws IntegrityError `extent.wrong-digest` if the new ISO is damaged
+ * By extent number. Files are matched by path, structures by offset. Layers have their digest in their path
+ * and are never patched.
  */
 export async function makePatches({
   from,

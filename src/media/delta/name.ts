@@ -5,7 +5,6 @@ import type { IsoImage } from '../../iso/index.ts';
 /** The name by which people know an ISO of ours. */
 export type IsoName = {
   readonly product: string;
-  /** Version of its release. */
   readonly version: string;
   readonly architecture: string;
   /** Day of its newest files, `YYYY-MM-DD` in UTC: that of SOURCE_DATE_EPOCH or of its release. */

@@ -11,7 +11,7 @@ import { type MediumAreas, readAreas } from '../medium.ts';
 import { refuseHalfCustomised } from '../customize/write.ts';
 import { type IsoSource, useImage } from '../open.ts';
 import { openGivenIso } from './describe.ts';
-import { readProof } from '../proof.ts';
+import { noIndex } from '../proof.ts';
 import {
   type CarriedExtent,
   damaged,
@@ -63,36 +63,31 @@ export type Delta = {
   readonly carried: readonly CarriedExtent[];
 };
 
-/**
- * Reads the identity and the extents of an ISO.
- *
- * @throws IntegrityError `delta.no-index`; DiskError `customize.half-way`
- */
 export function readDeltaIso(medium: IsoSource): Promise<DeltaIso> {
   return useImage(medium, async (image) => {
     if (typeof medium === 'string') await refuseHalfCustomised(image);
     const { path } = image;
     const iso = await openGivenIso(image);
     const index = await readIndex(iso);
-    if (!index) throw await noIndex(iso);
+    if (!index) throw await noIndex(iso, 'delta.no-index');
     const identity = await identifyIso(index, iso.readBytes);
-    if (identity === undefined) throw await noIndex(iso);
+    if (identity === undefined) throw await noIndex(iso, 'delta.no-index');
     const areas = index.mutable?.length ? await readAreas(iso, { index }) : undefined;
     const built = await identifyBuilt(iso, index, areas);
     const extents = await listExtents(index, iso, areas);
     const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
-    if (!own) throw await noIndex(iso);
+    if (!own) throw await noIndex(iso, 'delta.no-index');
     const size = await sizeOfIso(path, iso, extents);
     const name = await nameIso(index, iso);
     return { identity, built, name, size, extents, index: own };
   });
 }
 
-/** Reads an ISO as its build left it, or as it is if it no longer carries that. */
+/** As the ISO is now, if it no longer carries what its build left. */
 export const readDeltaIsoAsBuilt = async (path: string, { built }: DeltaIso): Promise<DeltaIso> =>
   readDeltaIso(overlayAccess(await openRandomAccess(path), built?.parts ?? []));
 
-/** Identifies an ISO as it was built; undefined if it no longer carries that. */
+/** Undefined if the ISO no longer carries what its build left. */
 async function identifyBuilt(
   iso: IsoImage,
   index: MediaIndex,
@@ -104,7 +99,6 @@ async function identifyBuilt(
   return identity === undefined ? undefined : { identity, parts };
 }
 
-/** @throws IntegrityError `delta.damaged` if an extent has other bytes outside of the areas in it */
 async function listExtents(
   { extents }: MediaIndex,
   { path, readBytes: read }: IsoImage,
@@ -122,10 +116,7 @@ async function listExtents(
   return all.sort((a, b) => a.offset - b.offset);
 }
 
-/**
- * Computes the size of the ISO, because a device is larger than the ISO on it. The backup of a GPT may be
- * after the volume.
- */
+/** A device is larger than the ISO on it. The backup of a GPT may be after the volume. */
 async function sizeOfIso(
   path: string,
   { fileSize, volume }: IsoImage,
@@ -137,27 +128,6 @@ async function sizeOfIso(
   return roundUp(Math.max(end, volume.volumeSpaceSize * SECTOR_SIZE), SECTOR_SIZE);
 }
 
-/** Names an ISO of ours that has a proof instead of an index: it is so small that it needs no delta. */
-async function noIndex({ path, fileSize, readBytes }: IsoImage): Promise<IntegrityError> {
-  const proof = await readProof({ read: readBytes, size: fileSize });
-  const code = 'delta.no-index';
-  return proof
-    ? new IntegrityError(code, `${path} is the ${proof.product} of ${proof.of}, without an index`, {
-        expected: 'an ISO with an index: a live, upgrade or installation ISO that has grown',
-        found: proof.product,
-        hint: 'copy the whole ISO: it is its base, or small',
-      })
-    : new IntegrityError(code, `${path} has no index with a digest`, {
-        expected: 'an ISO that sealift made',
-        hint: 'name the ISO that sealift built',
-      });
-}
-
-/**
- * Opens a delta for an ISO.
- *
- * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.damaged`
- */
 export async function openDelta(
   { delta: file, iso }: DeltaFiles,
   old: DeltaIso,
@@ -188,11 +158,7 @@ export async function openDelta(
   return { size, extents, carried, head };
 }
 
-/**
- * Requires that a delta makes as much as it and the old ISO give, before a byte of it is made.
- *
- * @throws IntegrityError `delta.malformed`
- */
+/** Requires that a delta makes as much as it and the old ISO give, before a byte of it is made. */
 function requireModest(
   path: string,
   { old, size, carried }: Pick<Delta, 'size' | 'carried'> & { readonly old: DeltaIso },
@@ -208,10 +174,7 @@ function requireModest(
   }
 }
 
-/**
- * True if the extents are inside the ISO, and no digest has two sizes: a writer would wait for bytes that do not
- * exist.
- */
+/** The extents are inside the ISO, and no digest has two sizes: a writer would wait for missing bytes. */
 function isConsistent(
   { size, extents }: Pick<Delta, 'size' | 'extents'>,
   others: readonly DeltaExtent[],
@@ -224,7 +187,6 @@ function isConsistent(
   );
 }
 
-/** Explains why a delta is not for an ISO, by what people know both by. */
 function refuseIso(path: string, old: DeltaIso, { from, index, names }: DeltaHead): IntegrityError {
   const name = formatIsoName(old.name);
   const wanted = names && formatIsoName(names.from);
@@ -249,10 +211,7 @@ function refuseIso(path: string, old: DeltaIso, { from, index, names }: DeltaHea
   );
 }
 
-/**
- * Returns the permissions that all of these files have, so that a user who cannot read one of them cannot
- * read the result: media can hold secrets.
- */
+/** Permissions that all files have: a user who cannot read one of them cannot read the result. */
 export async function readMode(...paths: readonly string[]): Promise<number> {
   let mode = 0o644;
   for (const path of paths) mode &= (await stat(path)).mode;

@@ -3,8 +3,6 @@ import { digestRange, openRandomAccess, type RandomAccess } from '../../base/ran
 import { decodeJson, ifFaultless } from '../../shape/decode.ts';
 import { DIGEST, integerFrom, LEFT_OUT, list, record, refine } from '../../shape/shape.ts';
 
-/* The format of a part of a delta. */
-
 /** List of parts, equal in all parts of a delta. Sizes are bytes. */
 export type PartList = {
   /** Size of the whole delta. */
@@ -79,7 +77,6 @@ const LIST = refine(
       : `has ${parts.length} parts`,
 );
 
-/** True if a part has the size and the digest that its head names. @throws the signal's reason */
 export async function isWholePart(
   file: RandomAccess,
   { number, list, start }: PartHead,
@@ -91,6 +88,6 @@ export async function isWholePart(
   return (await digestRange(file.read, { offset: start, size }, options)) === expected;
 }
 
-/** Size of a part in bytes, without its head. */
+/** Bytes, without the head. */
 export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>
   number === PARITY ? partSize : Math.min(partSize, size - (number - 1) * partSize);

@@ -31,10 +31,9 @@ type Part = {
 };
 
 /**
- * Cuts a delta into parts of equal size and a parity part: `X.1`, `X.2`, ..., `X.parity`. Any one of them
- * may be lost. The delta itself stays.
+ * Cuts a delta into parts of equal size and a parity part: `X.1`, `X.2`, ..., `X.parity`. Any one of them may
+ * be lost. The delta itself stays.
  *
- * @returns the paths of the parts
  * @throws UsageError `usage.max-part-size`; the errors of `claim`; DiskError `output.full`, ...
  */
 export async function splitDelta(path: string, options: SplitOptions): Promise<readonly string[]> {

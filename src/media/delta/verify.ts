@@ -8,10 +8,7 @@ import { isWholePart, readPartHead } from './part.ts';
 
 type Work = { readonly findings: Findings; readonly options: VerifyOptions };
 
-/**
- * Compares a delta, or a part of one, with the digests in its head. A delta of an earlier version does not have
- * them.
- */
+/** Compares with the digests in the head, which deltas of earlier versions do not have. */
 export async function verifyDelta(file: RandomAccess, { findings, options }: Work): Promise<void> {
   const delta = await guard('structure', findings, () => describeDelta(file));
   if (!delta) return;

@@ -24,8 +24,8 @@ type Known = {
 };
 
 /**
- * Plays the start of updates: those that an upgrade ISO is for, and the next one of a cluster that a live ISO installs.
- * A person opens each gate on the cluster, so none of them makes a rehearsal fail.
+ * Updates that an upgrade ISO is for, and the next one of a cluster that a live ISO installs. A person opens
+ * each gate on the cluster, so none of them makes a rehearsal fail.
  */
 export function rehearseGates(medium: PlayedMedium, known: Known): readonly RehearsedStep[] {
   const { index } = medium;

@@ -6,10 +6,7 @@ import { rehearseUnits, type UnitJudging } from './units.ts';
 
 const PART = 'ignition';
 
-/**
- * Plays Ignition: each config by the rules of its specification, then what they make together, because the
- * configs of system and user may be valid alone and invalid merged.
- */
+/** Each config, then the merged one: valid configs of system and user may be invalid together. */
 export async function rehearseIgnition(
   { configs, live, index }: PlayedMedium,
   judging: UnitJudging,

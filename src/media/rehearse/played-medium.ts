@@ -28,11 +28,6 @@ export type PlayedMedium = {
   readonly files: ReadonlyMap<string, Buffer>;
 };
 
-/**
- * Reads the parts of a medium that decide what hosts do.
- *
- * @throws NewerFormatError; IntegrityError `index.malformed` and others if the medium has an index that cannot be read
- */
 export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
   const index = await readIndex(iso);
   const root = await findRegistryRoot(iso);

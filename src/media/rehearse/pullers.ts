@@ -18,7 +18,6 @@ import { cannotKnow, type RehearsedStep, will, willNot } from './step.ts';
 
 const PART = 'pulls';
 
-/** A program that pulls images. */
 export type Puller = {
   readonly who: string;
   readonly conf: RegistriesConf;

@@ -33,13 +33,13 @@ const PART = 'pulls';
 
 type Playing = {
   readonly store: Store;
-  /** Host and port of the registry on the medium. */
+  /** Host and port. */
   readonly served: string;
 };
 
 /**
- * Plays every pull: of the live system by its registries.conf, of nodes and operators by the mirror sets and the
- * policies of the cluster, each to a manifest, its blobs, and its signature if a policy asks for one.
+ * Pulls of the live system by its registries.conf, of nodes and operators by the mirror sets and the policies
+ * of the cluster, each to a manifest, its blobs, and its signature if a policy asks for one.
  */
 export async function rehearsePulls(
   medium: PlayedMedium,

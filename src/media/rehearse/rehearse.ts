@@ -4,6 +4,7 @@ import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { minorOf } from '../../openshift/release/version.ts';
 import type { HostNeed } from '../../openshift/node/host-needs.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
+import { checkHeldImage } from '../held-image.ts';
 import { archOf } from '../named-images.ts';
 import { type IsoSource, useMedium } from '../open.ts';
 import { rehearseAttached } from './attached.ts';
@@ -49,18 +50,20 @@ export type RehearseOptions = UnitJudging & {
   readonly askLeft?: ((arch: RpmArchitecture) => Promise<LeftRelease>) | undefined;
   /** The hosts of a site; absent: those of the configuration image, if there is one. */
   readonly site?: readonly PlannedHosts[] | undefined;
-  /** The verdict on a configuration image for this medium. */
+  /** The verdict on a configuration image for this medium; absent: on the one inside it, if there is one. */
   readonly configImage?: ConfigImageCheck | undefined;
 };
 
 /**
- * Plays on paper what hosts will do with a medium, from its own bytes: large blobs are not read, and nothing is
- * asked of a network.
+ * Plays what hosts will do with a medium, from its own bytes: reads no large blobs and no network.
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError if not even directories and index can be read
  */
 export const rehearse = (medium: IsoSource, options: RehearseOptions): Promise<Rehearsal> =>
-  useMedium(medium, (iso) => play(iso, options));
+  useMedium(medium, async (iso) => {
+    const configImage = options.configImage ?? (await checkHeldImage(iso));
+    return play(iso, { ...options, configImage });
+  });
 
 async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal> {
   const medium = await readPlayed(iso);
@@ -103,7 +106,6 @@ const meetSite = (
   needs: planNeeds(needs, site),
 });
 
-/** Plays the work of the release and of the operators on the medium. */
 async function rehearseContents(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,

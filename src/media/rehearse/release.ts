@@ -10,10 +10,9 @@ import { type OpenAttempt, attempt } from '../open.ts';
 import { openImageOf, openPayload } from '../payload.ts';
 import type { PlayedMedium } from './played-medium.ts';
 
-/** A release that the medium carries, by its own payload. */
 export type PlayedRelease = PayloadFiles;
 
-/** Reads the payload of the release that the medium is for; absent on media that carry none. */
+/** Absent on media that carry no payload. */
 export async function readPlayedRelease(
   { iso, index, registry }: PlayedMedium,
   signal: AbortSignal,

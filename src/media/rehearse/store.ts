@@ -15,7 +15,6 @@ import {
   type StoredManifest,
 } from '../../registry/index.ts';
 
-/** An image as the registry of a medium gives it to a node. */
 export type PulledImage = {
   readonly repository: string;
   /** Digest of the manifest of the node's platform. */
@@ -28,9 +27,8 @@ export type Store = {
   /** The digest that a reference to this registry names; undefined if the registry answers 404. */
   readonly resolve: (reference: Reference) => Promise<Digest | undefined>;
   /**
-   * Follows a pull to the manifest of a platform, and looks for its config and layers.
-   *
-   * @returns the image, or the reason why the pull fails
+   * Follows a pull to the manifest of a platform, and looks for its config and layers. A text is the reason
+   * why the pull fails.
    */
   readonly pull: (repository: string, digest: Digest) => Promise<PulledImage | string>;
   readonly readManifest: (digest: Digest) => Promise<StoredManifest['manifest'] | undefined>;

@@ -2,7 +2,6 @@ import { ToolError } from '../../base/errors.ts';
 import { findUnitFaults, type IgnitionConfig, type UnitJudge } from '../../ignition/index.ts';
 import { cannotKnow, type RehearsedPart, type RehearsedStep, will, willNot } from './step.ts';
 
-/** The systemd of this machine. */
 export type UnitJudging = {
   /** Absent if it is not installed. */
   readonly unitJudge?: UnitJudge | undefined;

@@ -23,7 +23,6 @@ import type { DamagedExtent } from '../verify-extents.ts';
 
 export type DamagedRun = ByteRange & { readonly digest: Digest };
 
-/** File under repair. */
 export type OpenTarget = {
   readonly path: string;
   readonly file: FileHandle;
@@ -31,7 +30,6 @@ export type OpenTarget = {
   readonly requireHeld: Lease['requireHeld'];
 };
 
-/** A damaged extent and the result of its repair. */
 export type Repaired = {
   readonly damage: DamagedExtent;
   readonly source?: string;
@@ -52,12 +50,10 @@ const COMPARED_PIECE = 64 * 1024;
 export type RunReader = (piece: Buffer, at: number) => Promise<boolean>;
 
 /**
- * Writes the pieces of a run that differ in the target, from a source. The whole run is digested before
- * the first write, and each piece again when it is read for writing, so that a source that changes
- * meanwhile cannot damage the target.
+ * Writes the pieces of a run that differ in the target. The whole run is digested before the first write, and
+ * each piece again when it is read for writing: a source that changes meanwhile cannot damage the target.
  *
  * @returns undefined if the source does not match the digest
- * @throws DiskError of writing; the errors of the reader
  */
 export async function copyVerified(
   target: OpenTarget,
@@ -84,7 +80,7 @@ export async function copyVerified(
   return { read, written };
 }
 
-/** Copies a run from a file, verified; undefined if the file does not match the digest. */
+/** Undefined if the file does not match the digest. */
 export async function copyFromFile(
   target: OpenTarget,
   run: DamagedRun,
@@ -117,7 +113,7 @@ async function digestPieces(
   return `sha256:${hash.digest('hex')}` === digest ? pieces : undefined;
 }
 
-/** Reads a piece; false if the file ends before it, or if the device lost its bytes. */
+/** False if the file ends before the piece, or if the device lost its bytes. */
 export async function readPiece(
   file: FileHandle,
   piece: Buffer,
@@ -158,7 +154,7 @@ export type RemoteOptions = {
   readonly signal: AbortSignal;
 };
 
-/** Fetches manifests. They are repaired before blobs, because they name the image that a blob belongs to. */
+/** Manifests are repaired before blobs, because they name the image that a blob belongs to. */
 export const repairFromManifests =
   (target: OpenTarget, { index, client, referencesOf, signal, warn }: RemoteOptions): Repair =>
   async ({ extent: { digest, offset, size } }) => {
@@ -234,11 +230,7 @@ type Staging = {
   readonly isCut: boolean;
 };
 
-/**
- * Fetches a blob into a file, verified.
- *
- * @returns the number of bytes fetched
- */
+/** @returns the number of bytes fetched */
 async function stage({ target, run, path, signal, sources, isCut }: Staging): Promise<number> {
   const { digest, size } = run;
   const file = await openOwnFile(path);
@@ -284,7 +276,7 @@ async function copyFront(
   return at;
 }
 
-/** Calls a function; an error that another source may not have is a warning, and the result is undefined. */
+/** An error that another source may not have is a warning, and the result is undefined. */
 export async function unlessFailed<T>(
   warn: (message: string) => void,
   work: () => Promise<T>,

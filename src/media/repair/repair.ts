@@ -79,8 +79,8 @@ export type RepairOptions = VerifyOptions &
   };
 
 /**
- * Repairs an ISO in place with bytes from other sources. Only verified bytes are written, so the repair
- * may be killed at any moment and run again. The whole ISO is verified at the end.
+ * Only verified bytes are written, so the repair may be killed at any moment and run again. The whole ISO is
+ * verified at the end.
  *
  * @throws DifferenceError `repair.no-index`; DiskError of the ISO; the signal's reason
  */
@@ -160,10 +160,7 @@ type Damage = {
   readonly gaps: ReadonlySet<IndexExtent>;
 };
 
-/**
- * Finds damage in every immutable extent and every gap; sectors that a worn disk cannot read are damage
- * too.
- */
+/** Every immutable extent and every gap; sectors that a worn disk cannot read are damage too. */
 async function findDamage(
   { path }: OpenTarget,
   { extents }: Target,
@@ -184,8 +181,8 @@ async function findDamage(
 }
 
 /**
- * Finds damage of the areas that may hold any values: in the rest of their extents, configs that cannot be read,
- * and areas beyond the former end of the file. Empty if their contents without values cannot be made.
+ * In the rest of the areas' extents, configs that cannot be read, and areas beyond the former end of the
+ * file. Empty if the contents without values cannot be made.
  *
  * @param size bytes that the ISO had before it was repaired
  */
@@ -218,7 +215,6 @@ const listLost = (extents: readonly IndexExtent[], size: number): readonly Damag
     .filter((extent) => extent.offset + extent.size > size)
     .map((extent) => ({ extent, unreadable: `was lost: the file ended at byte ${size}` }));
 
-/** Lists areas that the live system could not read. */
 const listUnreadable = (
   extents: readonly IndexExtent[],
   areas: readonly JudgedArea[],

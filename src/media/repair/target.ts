@@ -36,7 +36,6 @@ import {
 
 /* The expected contents of a damaged ISO, and other ISOs as sources of its bytes. */
 
-/** Expected contents of an ISO, from its own index or from an ISO of the same layout. */
 export type Target = {
   readonly index: MediaIndex;
   /** Extents of the index; includes the index with its digest if the other ISO has it. */
@@ -51,10 +50,8 @@ type OtherIso = Target & {
 };
 
 /**
- * Reads the expected contents of an ISO. If its own index is damaged, an ISO among the sources with the
- * same layout is used; the rest of the own index or the report next to the ISO identifies that layout.
- *
- * @throws DifferenceError `repair.no-index`
+ * If the ISO's own index is damaged, an ISO among the sources with the same layout is used; the rest of the
+ * own index or the report next to the ISO identifies that layout.
  */
 export async function readTarget(path: string, sources: readonly IsoSource[]): Promise<Target> {
   const own = await unlessDamaged(() => readOwnIndex(path));
@@ -72,10 +69,7 @@ export async function readTarget(path: string, sources: readonly IsoSource[]): P
   });
 }
 
-/**
- * Determines the expected contents with another ISO: from the damaged ISO's index if only the path to it
- * is lost, else from the other's.
- */
+/** By the damaged ISO's index if only the path to it is lost, else by the other's. */
 async function identify(
   path: string,
   other: OtherIso,
@@ -89,7 +83,7 @@ async function identify(
   return layout === other.layout || nameDigest(rest) === other.index.digest ? other : undefined;
 }
 
-/** Reads the ISO's own index; undefined unless it is valid to the last byte. */
+/** Undefined unless the index is valid to the last byte. */
 const readOwnIndex = (path: string): Promise<MediaIndex | undefined> =>
   useImage(path, async (image) => {
     const index = await readIndex(await openDamaged(image));
@@ -122,7 +116,7 @@ const readOther = (medium: IsoSource): Promise<OtherIso | undefined> =>
 const readRange = (path: string, { offset, size }: IndexExtent): Promise<Uint8Array> =>
   useImage(path, ({ read }) => read(offset, size));
 
-/** Reads the digest that an index gives for itself, even if the rest is damaged. */
+/** Works even if the rest of the index is damaged. */
 const nameDigest = (bytes: Uint8Array | undefined): string | undefined =>
   /\n {2}"digest": "(sha256:[0-9a-f]{64})",\n/.exec(
     Buffer.from(bytes ?? []).toString('latin1'),
@@ -143,13 +137,13 @@ export type RemoteIso = {
   readonly places: ReadonlyMap<Digest, ByteRange>;
 };
 
-/** Makes an access whose `close` does nothing, for functions that close the access they are given. */
+/** For functions that close the access they are given. */
 export const keepOpen = (access: RandomAccess): RandomAccess => ({
   ...access,
   close: () => Promise.resolve(),
 });
 
-/** Reads the places of all extents of an ISO; the access stays open. */
+/** The access stays open. */
 export function readRemoteIso(access: RandomAccess): Promise<RemoteIso> {
   return useMedium(keepOpen(access), async (iso) => {
     const places = new Map<Digest, ByteRange>();
@@ -185,10 +179,7 @@ export const repairFromRemote =
     return undefined;
   };
 
-/**
- * Repairs mutable areas from an ISO with the same index, including its values: the damaged ISO's own
- * values are unknown.
- */
+/** From an ISO with the same index, including its values: the damaged ISO's own values are unknown. */
 export const repairFromSameBuild =
   (
     target: OpenTarget,
@@ -209,7 +200,7 @@ export const repairFromSameBuild =
     return undefined;
   };
 
-/** Reads an ISO of the same build; undefined if it is another build, or differs outside its mutable areas. */
+/** Undefined if the ISO is of another build, or differs outside its mutable areas. */
 const readSame = (
   iso: IsoSource,
   expected: string | undefined,
@@ -226,10 +217,7 @@ const readSame = (
     return digestOf(pristine) === digest ? bytes : undefined;
   });
 
-/**
- * Restores the size. The volume descriptor after the System Area holds the number of sectors (ECMA-119
- * 8.4); missing bytes at the end are zeros.
- */
+/** The volume descriptor holds the number of sectors (ECMA-119 8.4); missing bytes at the end are zeros. */
 export async function completeSize({ path, file }: OpenTarget): Promise<void> {
   const sector = Buffer.alloc(SECTOR_SIZE);
   if (!(await readPiece(file, sector, 16 * SECTOR_SIZE))) return;

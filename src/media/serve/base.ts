@@ -1,5 +1,3 @@
-import { read, readSync } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
@@ -23,6 +21,7 @@ import { identifyIso } from '../areas.ts';
 import { readIndex, type MediaIndex } from '../media-index.ts';
 import { useMedium } from '../open.ts';
 import { keepOpen } from '../repair/target.ts';
+import { createFill } from './file-fill.ts';
 import { CHUNK, fillChunks, fillParts, type VirtualBase } from './virtual.ts';
 
 export type BaseOptions = {
@@ -32,9 +31,9 @@ export type BaseOptions = {
 };
 
 /**
- * Opens an ISO that is stored as a whole: a file, or an http(s)://, s3:// or oci:// address, which is read
- * through the cache. Blobs of our ISOs are cached by digest, so that blobs shared with another release are
- * fetched once. A file may only be replaced by renaming another to its name. The caller must close it.
+ * Opens a file, or an http(s)://, s3:// or oci:// address, which is read through the cache. Blobs of our ISOs
+ * are cached by digest: those shared with another release are fetched once. A file may only be replaced by
+ * renaming another to its name. The caller must close it.
  *
  * @throws the errors of `openSource`; IntegrityError if its index is damaged
  */
@@ -57,7 +56,7 @@ async function openFile(path: string): Promise<VirtualBase> {
   try {
     const stats = await file.stat();
     const size = stats.isFile() ? stats.size : named.size;
-    const fill = createFill(file);
+    const fill = createFill(file.fd);
     // Identifies the open file, because another file may have its name by now.
     const own = await identify({
       path,
@@ -70,86 +69,21 @@ async function openFile(path: string): Promise<VirtualBase> {
       close: () => Promise.resolve(),
     });
     const digest = own ?? digestOf(`${size} ${stats.mtimeMs}`);
-    return { name: path, size, digest, fill, close: () => file.close() };
+    const { ino, mtimeMs } = stats;
+    return {
+      name: path,
+      size,
+      digest,
+      fill,
+      ...(stats.isFile() && { file: { path, ino, size, mtimeMs } }),
+      isAtHand: true,
+      close: () => file.close(),
+    };
   } catch (error) {
     await file.close();
     throw error;
   }
 }
-
-function createFill(
-  file: FileHandle,
-): (bytes: Buffer, offset: number) => Promise<void> | undefined {
-  const read = createFileReader(file);
-  return (bytes, offset) => {
-    const check = (count: number): void => {
-      requireInside({ offset, size: bytes.length }, offset + count);
-    };
-    const count = read(bytes, offset);
-    if (typeof count === 'object') return count.then(check);
-    check(count);
-    return undefined;
-  };
-}
-
-/** Milliseconds after which a read may have waited, for a disk or for other processes. */
-const LONG_MS = 4;
-/** Milliseconds that only a disk takes. */
-const LONGEST_MS = 50;
-/** Milliseconds during which all reads are left to other threads. */
-const REST_MS = 250;
-
-/**
- * Creates a function that fills buffers from an open file. Cached data is read in place: passing 64 KiB to
- * another thread and back takes several times as long. After a read that waited for the disk, the reads of
- * the next quarter of a second go to other threads, so that other clients do not wait for them.
- *
- * @returns a function that reads until the buffer is full or the file ends, and returns the number of bytes
- */
-function createFileReader(
-  file: Pick<FileHandle, 'fd'>,
-): (bytes: Buffer, offset: number) => number | Promise<number> {
-  let slowUntil = 0;
-  let blocks = process.resourceUsage().fsRead;
-  const hasWaited = (milliseconds: number): boolean => {
-    if (milliseconds < LONG_MS) return false;
-    const before = blocks;
-    blocks = process.resourceUsage().fsRead;
-    return blocks > before || milliseconds > LONGEST_MS;
-  };
-  return (bytes, offset) => {
-    const began = performance.now();
-    if (began < slowUntil) return readElsewhere(file.fd, bytes, offset);
-    let done = 0;
-    while (done < bytes.length) {
-      const count = readSync(file.fd, bytes, done, bytes.length - done, offset + done);
-      if (count === 0) break;
-      done += count;
-    }
-    const ended = performance.now();
-    if (hasWaited(ended - began)) slowUntil = ended + REST_MS;
-    return done;
-  };
-}
-
-async function readElsewhere(fd: number, bytes: Buffer, offset: number): Promise<number> {
-  let done = 0;
-  while (done < bytes.length) {
-    const count = await readOnce(fd, bytes.subarray(done), offset + done);
-    if (count === 0) break;
-    done += count;
-  }
-  return done;
-}
-
-/** Reads with less overhead than `FileHandle.read`. */
-const readOnce = (fd: number, bytes: Buffer, offset: number): Promise<number> =>
-  new Promise((resolve, reject) => {
-    read(fd, bytes, 0, bytes.length, offset, (error, count) => {
-      if (error) reject(error);
-      else resolve(count);
-    });
-  });
 
 const identify = (access: RandomAccess): Promise<Digest | undefined> =>
   useMedium(access, async (iso) => {
@@ -186,8 +120,7 @@ async function openThroughCache(
       name: `${part.key}-${offset / CHUNK}`,
       size,
       async fetch(bytes) {
-        // Other readers tried the same server and failed while this one waited for its turn; it does not wait
-        // again.
+        // The server failed for another reader while this one waited for its turn; it does not wait again.
         if (failure && failure !== before) throw failure.error;
         await readAll({ offset: part.offset + offset, size }, bytes);
         if (size === part.size) requireDigest(name, part, bytes);
@@ -213,7 +146,7 @@ async function openThroughCache(
   };
 }
 
-/** Reads the index of an ISO, which stays open; undefined if sealift did not make the ISO. */
+/** The ISO stays open; undefined if sealift did not make it. */
 const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>
   useMedium(keepOpen(access), readIndex);
 

@@ -14,6 +14,8 @@ import type { OverlayPart } from '../areas.ts';
 export type PackedOverlay = {
   /** Digest of the packed bytes: equal overlays have equal digests. */
   readonly digest: Digest;
+  /** All of it, as it is stored. */
+  readonly packed: Buffer;
   /** Later parts cover earlier ones. */
   readonly parts: readonly PackedPart[];
 };
@@ -29,10 +31,7 @@ export type PackedPart = {
 export type OverlayPlace = {
   /** Directory of all overlays; created when the first is stored. */
   readonly directory: string;
-  /**
-   * Identity of the overlay, such as the id and revision of an InfraEnv with the digest of the ISO. Any
-   * text.
-   */
+  /** Any text that identifies the overlay, such as id and revision of an InfraEnv with the ISO's digest. */
   readonly name: string;
   /** Prefix of the file name, before the digest of the name; used by cleanup. */
   readonly label?: string;
@@ -41,8 +40,8 @@ export type OverlayPlace = {
 };
 
 /**
- * Stores an overlay, encrypted, unless one of that name exists: an overlay that was served is served again
- * unchanged. It is on the disk when this resolves; a kill leaves all of it or nothing.
+ * Encrypted, unless one of that name exists: an overlay that was served is served again unchanged. It is on
+ * the disk when this resolves; a kill leaves all of it or nothing.
  *
  * @returns the stored overlay, which may be an earlier one
  * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`, `overlay.unreadable`
@@ -65,7 +64,7 @@ export async function storeOverlay(
 }
 
 /**
- * Opens an overlay that `storeOverlay` stored; undefined if it does not exist.
+ * Undefined if the overlay does not exist.
  *
  * @throws DiskError `overlay.unreadable` for another key, another name, or changed bytes; `file.foreign`
  */
@@ -80,12 +79,11 @@ export async function openStoredOverlay(place: OverlayPlace): Promise<PackedOver
   });
 }
 
-/** Removes an overlay that is no longer served. */
 export async function removeStoredOverlay(place: Omit<OverlayPlace, 'key'>): Promise<void> {
   await rm(pathOf(place), { force: true });
 }
 
-/** Path of an overlay: the name is digested because it may hold any characters, and secrets. */
+/** The name is digested because it may hold any characters, and secrets. */
 const pathOf = ({ directory, name, label = '' }: Omit<OverlayPlace, 'key'>): string =>
   join(directory, `${label}${hexOf(digestOf(name))}`);
 
@@ -109,8 +107,8 @@ async function createWhole(place: OverlayPlace, sealed: Buffer): Promise<boolean
 }
 
 /**
- * Packs an overlay: a line of JSON, `[[offset, size, stored], ...]`, then the stored bytes of all parts.
- * Zeros at the end of a part are not stored, because an embed area of 1 MiB is mostly zeros.
+ * A line of JSON, `[[offset, size, stored], ...]`, then the stored bytes of all parts. Zeros at the end of a
+ * part are not stored, because an embed area of 1 MiB is mostly zeros.
  */
 export function packOverlay(parts: readonly OverlayPart[]): Buffer {
   const stored = parts.map(({ bytes }) => bytes.subarray(0, findEnd(bytes)));
@@ -145,5 +143,5 @@ export function parsePackedOverlay(packed: Buffer): PackedOverlay {
     at += stored;
     return { offset, size, bytes };
   });
-  return { digest: digestOf(packed), parts };
+  return { digest: digestOf(packed), packed, parts };
 }

@@ -21,13 +21,13 @@ import { readIsoToPush, type ReadIso } from '../push.ts';
 import { fillParts, type VirtualBase } from './virtual.ts';
 
 /*
- * A folder of parts that ISOs share. `sha256/<hex>` is a part by its digest. `layouts/<hex>.json` lists the parts
- * of an ISO by the digest that identifies it; it is written after all of its parts.
+ * A folder of parts that ISOs share: `sha256/<hex>` is a part, `layouts/<hex>.json` lists the parts of an ISO
+ * by the digest that identifies it, and is written after all of its parts.
  */
 
 type Layout = {
   readonly format: 1;
-  /** Size of the ISO in bytes. */
+  /** Bytes. */
   readonly size: number;
   readonly version?: string;
   /** Offset, size and digest in hex, by offset. Gaps are zeros. */
@@ -45,22 +45,16 @@ export type AddOptions = {
   readonly onProgress?: (bytes: number, total: number) => void;
 };
 
-/** Result of adding an ISO. */
 export type AddedIso = {
   /** Digest that identifies the ISO, and opens it. */
   readonly digest: Digest;
-  /** Size of the ISO in bytes. */
+  /** Bytes. */
   readonly size: number;
   /** Bytes that the folder lacked. */
   readonly added: number;
 };
 
-/**
- * Adds an ISO of ours to a folder of parts, with every byte verified. Existing parts are not written
- * again.
- *
- * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; DiskError
- */
+/** Verifies every byte. Existing parts are not written again. */
 export async function addToPartStore(
   path: string,
   directory: string,
@@ -88,7 +82,7 @@ export async function addToPartStore(
   return { digest, size, added };
 }
 
-/** Identifies an added ISO, because two ISOs of one index may have different site values. */
+/** Two ISOs of one index may have different site values. */
 const identifyAdded = (path: string, otherwise: Digest): Promise<Digest> =>
   useMedium(path, async (iso) => {
     const index = await readIndex(iso);
@@ -121,7 +115,7 @@ const changed = ({ offset, digest }: Required<Part>, found: Digest): IntegrityEr
   });
 
 /**
- * Opens an ISO from a folder of parts. Only the layout is read.
+ * Only the layout is read.
  *
  * @throws ConfigError `store.unknown-iso`; IntegrityError `store.part-missing`
  */

@@ -20,24 +20,43 @@ export type VirtualBase = {
    * @throws the signal's reason; the errors of the source
    */
   readonly fill: Served['fill'];
+  readonly isAtHand?: boolean;
+  /** The regular file that it is, if it is one, so that another process can open the same. */
+  readonly file?: IsoIdentity;
   readonly close: () => Promise<void>;
 };
 
+/** A file as it was when it was opened; another file with its name differs from it. */
+export type IsoIdentity = {
+  readonly path: string;
+  readonly ino: number;
+  /** Bytes. */
+  readonly size: number;
+  readonly mtimeMs: number;
+};
+
+export type VirtualIso = Served & {
+  /** Ranges whose bytes are not those of the base. */
+  readonly changed: readonly ByteRange[];
+  readonly overlay?: PackedOverlay;
+};
+
 /**
- * Creates an ISO that exists only while it is read: a base, and an overlay on top. Nothing is written. Its
- * ETag is strong, because it identifies the bytes of both.
- *
+ * Exists only while it is read. Its ETag is strong, because it identifies the bytes of base and overlay.
  * Memory: the stored overlay.
  */
 export function createVirtualIso(
-  base: Pick<VirtualBase, 'size' | 'digest' | 'fill'>,
+  base: Pick<VirtualBase, 'size' | 'digest' | 'fill' | 'isAtHand'>,
   overlay?: PackedOverlay,
-): Served {
+): VirtualIso {
   const parts = overlay?.parts ?? [];
   const size = maxOf([base.size, ...parts.map(({ offset, size }) => offset + size)]);
   return {
     size,
+    changed: parts.map(({ offset, size: length }) => ({ offset, size: length })),
     etag: `"${hexOf(overlay ? digestOf(`${base.digest}\n${overlay.digest}`) : base.digest)}"`,
+    isAtHand: base.isAtHand === true,
+    ...(overlay && { overlay }),
     fill(bytes, offset, signal) {
       const inBase = Math.max(0, Math.min(bytes.length, base.size - offset));
       const wanted = bytes.subarray(0, inBase);
@@ -53,7 +72,6 @@ export function createVirtualIso(
   };
 }
 
-/** Lays a part over `bytes`, which begin at `offset` of the ISO. */
 function lay(part: PackedPart, bytes: Buffer, offset: number): void {
   const start = Math.max(part.offset, offset);
   const end = Math.min(part.offset + part.size, offset + bytes.length);
@@ -67,7 +85,6 @@ function lay(part: PackedPart, bytes: Buffer, offset: number): void {
 /** Bytes of a part that are fetched at once. */
 export const CHUNK = 4 << 20;
 
-/** Requested bytes of one part. */
 export type WantedPart<Part> = {
   readonly part: Part;
   /** Buffer that they are copied to. */
@@ -77,7 +94,7 @@ export type WantedPart<Part> = {
 };
 
 /**
- * Fills a buffer with the bytes of parts, one after the other; gaps are zeros.
+ * Gaps are zeros.
  *
  * @param parts by offset, without overlaps
  */
@@ -102,7 +119,6 @@ export async function fillParts<Part extends ByteRange>(
   bytes.fill(0, done - offset);
 }
 
-/** Fills a buffer with bytes of a part that is fetched in chunks. */
 export async function fillChunks(
   { size, target, at }: { readonly size: number; readonly target: Buffer; readonly at: number },
   fill: (
@@ -129,7 +145,7 @@ type Run = ByteRange & { readonly from: number | Uint8Array };
 const ALIGNMENT = 4;
 
 /**
- * Serves files of an ISO and archives, concatenated with zeros in between. Nothing is written.
+ * Concatenated with zeros in between. Nothing is written.
  *
  * @param base whose digest identifies the bytes of the files
  */

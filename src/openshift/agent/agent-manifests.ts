@@ -5,16 +5,11 @@ import { toRpmName } from '../release/bundle.ts';
 import { formatGoYaml } from './go-yaml.ts';
 import type { CustomValues } from './values.ts';
 
-/*
- * Owns the manifests that the services of the agent-based installer read, and the values in the form that they have
- * in several files of the medium.
- */
+/* Owns the manifests that the services of the agent-based installer read. */
 
 type Members = Readonly<Record<string, unknown>>;
 
-/**
- * The label that leads from an InfraEnv to its NMStateConfigs; only this label distinguishes them.
- */
+/** The label that leads from an InfraEnv to its NMStateConfigs; only this label distinguishes them. */
 const NETWORK_LABELS = { 'agent-install.openshift.io/infraenv': 'appliance' };
 
 /** Members of an InfraEnv that a hub reads, and no program on a medium; the installer keeps them. */
@@ -28,7 +23,7 @@ export const WITHOUT_EFFECT: readonly string[] = [
   'osImageVersion',
 ];
 
-/** The InfraEnv of the medium with the values, in the form that the installer writes. */
+/** Written as the installer writes it. */
 export function configureInfraEnv(text: string, values: CustomValues): string {
   const infraEnv = objectOrEmpty(parse(text));
   const given = values.infraEnv ?? {};

@@ -8,9 +8,9 @@ import { nameOf, refuseResource, type Resource } from './resources.ts';
 import type { CustomValues } from './values.ts';
 
 /*
- * Reads what a hub does for one host or one cluster beside the networks: annotations of BareMetalHosts and of an
- * AgentClusterInstall (assisted-service: docs/hive-integration). Agents of a medium take the names of hosts and, where
- * the medium describes its cluster, overrides of install-config.
+ * Reads annotations of BareMetalHosts and of an AgentClusterInstall, as a hub does (assisted-service:
+ * docs/hive-integration). A medium takes names of hosts and, if it describes its cluster, overrides of
+ * install-config.
  */
 
 type ReadHosts = {
@@ -25,11 +25,7 @@ const HOSTNAME = `${OF_HOST}hostname`;
 
 type Annotation = { readonly resource: Resource; readonly name: string; readonly text: string };
 
-/**
- * The names of hosts, the overrides of install-config, and a warning for each annotation without a place on media.
- *
- * @throws ConfigError `customize.resource` for an annotation that its reader would refuse
- */
+/** Warns of each annotation without a place on media. */
 export function readHosts(resources: readonly Resource[]): ReadHosts {
   const annotations = resources.flatMap(listAnnotations);
   for (const annotation of annotations) CHECKS[annotation.name]?.(annotation);

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { UUID } from '../../base/uuid.ts';
 import { readTrustBundle } from '../../keys/index.ts';
 import {
   type ConfigArchive,
@@ -9,9 +10,11 @@ import {
 import { toRpmName } from '../release/bundle.ts';
 import { AGENT_CLUSTER_INSTALL } from './install-overrides.ts';
 import { shorten } from './obstacles.ts';
+import { RENDEZVOUS } from './rendezvous.ts';
 
-/** The description of the cluster in a configuration image. */
 export type ConfiguredCluster = {
+  /** Name and base domain: `edge.example.com`. */
+  readonly name?: string;
   readonly nodes?: {
     readonly masters: number;
     readonly arbiters: number;
@@ -20,6 +23,8 @@ export type ConfiguredCluster = {
   /** Number of hosts with a separate configuration, known by MAC address. */
   readonly hosts: number;
   readonly rendezvousIp?: string;
+  /** UUID, which no other image has. */
+  readonly infraEnvId?: string;
   readonly certificates: readonly {
     readonly path: string;
     readonly notBefore: string;
@@ -27,20 +32,33 @@ export type ConfiguredCluster = {
   }[];
 };
 
-const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
-const START_CLUSTER = '/usr/local/share/start-cluster/start-cluster.env';
+/** Files of the numbers of nodes, and of the settings of the services. */
+export const START_CLUSTER = '/usr/local/share/start-cluster/start-cluster.env';
+export const ASSISTED_SERVICE = '/usr/local/share/assisted-service/assisted-service.env';
+const CLUSTER_DEPLOYMENT = '/etc/assisted/manifests/cluster-deployment.yaml';
 const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
 const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
 
 export function readConfiguredCluster({ files }: ConfigArchive): ConfiguredCluster {
   const nodes = readNodes(files.get(START_CLUSTER));
   const rendezvousIp = readVariable(files.get(RENDEZVOUS), 'NODE_ZERO_IP');
+  const infraEnvId = readVariable(files.get(ASSISTED_SERVICE), 'INFRA_ENV_ID');
+  const name = readName(files.get(CLUSTER_DEPLOYMENT));
   return {
+    ...(name !== undefined && { name: shorten(name) }),
     ...(nodes && { nodes }),
     hosts: [...files.keys()].filter((path) => HOST.test(path)).length,
     ...(rendezvousIp !== undefined && { rendezvousIp: shorten(rendezvousIp) }),
+    ...(infraEnvId !== undefined && UUID.test(infraEnvId) && { infraEnvId }),
     certificates: listCertificates(files),
   };
+}
+
+function readName(deployment: Uint8Array | undefined): string | undefined {
+  const [name, domain] = ['clusterName', 'baseDomain'].map(
+    (key) => deployment && findScalar(deployment, key),
+  );
+  return name === undefined || domain === undefined ? name : `${name}.${domain}`;
 }
 
 const HOST = /^\/etc\/assisted\/hostconfig\/[^/]+\/mac_addresses$/;
@@ -94,7 +112,7 @@ function parseCertificate(bytes: Uint8Array | undefined) {
 
 const formatTime = (time: number): string => new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
 
-/** Conditions that a live system accepts and that may still stop the installation, as sentences. */
+/** Conditions that a live system accepts and that may still stop the installation. */
 export function findCautions(
   system: LiveSystem,
   archive: ConfigArchive,

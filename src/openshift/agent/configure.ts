@@ -23,6 +23,7 @@ import {
   formatSshKeys,
   WITHOUT_EFFECT,
 } from './agent-manifests.ts';
+import { CHRONY_SETTINGS, formatTimeServers } from './chrony.ts';
 import { AGENT_CLUSTER_INSTALL, configureInstall } from './install-overrides.ts';
 import {
   chooseRendezvous,
@@ -43,7 +44,6 @@ export const CHRONY_CONFIG = '/etc/chrony.conf';
 export const DOCKER_CONFIG = '/root/.docker/config.json';
 export const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
 export const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
-/** Paths of folders. */
 export const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
 export const HOSTNAMES = '/etc/assisted/hostnames/';
 export const NETWORK_UNIT = 'pre-network-manager-config.service';
@@ -51,15 +51,14 @@ export const NETWORK_UNIT = 'pre-network-manager-config.service';
 const EMPTY = '{"ignition":{"version":"3.2.0"}}';
 
 /**
- * The Ignition config of a medium with a site's values: the only way by which the values get
- * there, both when the medium is built with them and when it gets them later. If the config
- * belongs to the agent-based installer, the result is the text that the installer writes when it
- * is given the values itself, plus the values that it has no place for.
+ * The Ignition config of a medium with a site's values: the only way by which the values get there, when the
+ * medium is built and later. If the config belongs to the agent-based installer, the result is the text that
+ * the installer writes for these values, plus the values that it has no place for.
  *
- * Same inputs, same text. No value means the config as it was. A value replaces the config's
- * value: a list, such as keys, servers or networks, as a whole; files that other values made stay.
- * Configs that the current one merges count as parts of it. They stay as they are written, unless they would
- * win over a value: then all of them become one config.
+ * Same inputs, same text. No value means the config as it was. A value replaces the config's value: a list,
+ * such as keys, servers or networks, as a whole; files that other values made stay. Configs that the current
+ * one merges stay as they are written, unless they would win over a value: then all of them become one
+ * config.
  *
  * @param current JSON text; undefined if the medium has no config
  * @param pristine as the medium has it without values of a site; default: the same
@@ -112,10 +111,7 @@ function createChange(
 
 const listFiles = ({ storage }: IgnitionConfig): readonly File[] => storage?.files ?? [];
 
-/**
- * True if a config has the services of the agent-based installer, which read the files that they
- * are given.
- */
+/** True if a config has the services of the agent-based installer. */
 export const isForAgents = (config: IgnitionConfig): boolean =>
   listFiles(config).some(({ path }) => path === INFRA_ENV);
 
@@ -162,7 +158,7 @@ const NOT_MISSED: readonly string[] = [
 const explain = (names: readonly string[], lacking: string): string =>
   `${names.join(' and ')} ${names.length === 1 ? 'has' : 'have'} no effect on this ISO: it lacks ${lacking}`;
 
-/** Files that are new or replace one, in the installer's order. */
+/** In the installer's order. */
 function planFiles(files: Files, values: CustomValues): readonly File[] {
   const { pullSecret, hosts = [], hostnames = [], manifests = [] } = values;
   const proxy = formatProxy(values);
@@ -197,30 +193,18 @@ function planRendezvous(files: Files, address: string): readonly File[] {
   return [textFile(RENDEZVOUS, renderRendezvousHost(text, address), template?.mode ?? 0o644)];
 }
 
-/**
- * If the agent services exist, they read the time servers in the InfraEnv; elsewhere, chrony does. Servers that are
- * added stand behind the configuration of the medium.
- */
+/** Agent services read the time servers in the InfraEnv; elsewhere, chrony does. Added servers come last. */
 function planTimeServers(files: Files, values: CustomValues): readonly File[] {
   const { ntpSources = [], exclusiveNtpSources = [] } = values;
   if (files.has(INFRA_ENV)) return [];
-  const format = (sources: readonly string[]): readonly string[] =>
-    sources.map((source) => `server ${source} iburst`);
   if (exclusiveNtpSources.length > 0) {
-    const lines = [
-      ...format(exclusiveNtpSources),
-      'driftfile /var/lib/chrony/drift',
-      'makestep 1.0 3',
-      'rtcsync',
-      'logdir /var/log/chrony',
-      '',
-    ];
+    const lines = [...formatTimeServers(exclusiveNtpSources), ...CHRONY_SETTINGS, ''];
     return [textFile(CHRONY_CONFIG, lines.join('\n'), 0o644)];
   }
   if (ntpSources.length === 0) return [];
   const { contents, ...file } = textFile(
     CHRONY_CONFIG,
-    `${format(ntpSources).join('\n')}\n`,
+    `${formatTimeServers(ntpSources).join('\n')}\n`,
     0o644,
   );
   return [{ ...file, overwrite: false, ...(contents && { append: [contents] }) }];
@@ -234,7 +218,7 @@ function rewrite(file: File | undefined, change: (text: string) => string): read
 }
 
 /** systemd reads `%` as the start of a specifier; the installer doubles it in addresses alone. */
-function renderProxy(proxy: Readonly<Record<string, unknown>>): string {
+export function renderProxy(proxy: Readonly<Record<string, unknown>>): string {
   const names = { httpProxy: 'HTTP_PROXY', httpsProxy: 'HTTPS_PROXY', noProxy: 'NO_PROXY' };
   const lines = Object.entries(names).flatMap(([member, name]) => {
     const value = proxy[member];
@@ -245,20 +229,14 @@ function renderProxy(proxy: Readonly<Record<string, unknown>>): string {
   return ['[Manager]\n', ...lines].join('');
 }
 
-/**
- * Hosts are numbered: the files of earlier hosts would remain next to a smaller number of new
- * ones.
- */
+/** Hosts are numbered: files of earlier hosts would remain if there are fewer new ones. */
 function dropNetworks(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
   const files = listFiles(config).filter(({ path }) => !path.startsWith(HOST_NETWORKS));
   const isSame = hosts.length === 0 || files.length === listFiles(config).length;
   return isSame ? config : { ...config, storage: { ...config.storage, files } };
 }
 
-/**
- * A file replaces the file of the same path in its place; new files are put in front, as the
- * installer does for the files of a site.
- */
+/** New files are put in front, as the installer does for the files of a site. */
 function changeFiles(config: IgnitionConfig, changed: readonly File[]): IgnitionConfig {
   if (changed.length === 0) return config;
   const files = listFiles(config);
@@ -279,10 +257,7 @@ function addSshKeys(config: IgnitionConfig, values: CustomValues): IgnitionConfi
   return { ...config, passwd: { ...others, users: [changed, ...rest] } };
 }
 
-/**
- * The installer enables the service that places the profiles only if there are some. Media of other makers lack the
- * service.
- */
+/** As in the installer, enabled only for profiles. Media of other makers lack the service. */
 function addUnits(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
   if (hosts.length === 0) return config;
   const units = config.systemd?.units ?? [];

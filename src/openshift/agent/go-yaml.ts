@@ -1,8 +1,8 @@
 import { isPlainInGo } from '../../shape/go-scalar.ts';
 
 /*
- * Writes YAML to the byte as Go does (sigs.k8s.io/yaml, whose writer is libyaml in Go): the loader of configuration
- * images compares such files byte by byte, and a file that the installer would write alike shows no difference.
+ * Writes YAML to the byte as Go does (sigs.k8s.io/yaml): the loader of configuration images compares files
+ * byte by byte.
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -10,7 +10,6 @@ type Members = Readonly<Record<string, unknown>>;
 /** Members whose value is undefined are left out. */
 export const formatGoYaml = (value: Members): string => writeMembers(value, 0);
 
-/** Lines of a mapping, each with its indentation and line break. */
 function writeMembers(members: Members, indent: number): string {
   const names = Object.keys(members).filter((name) => members[name] !== undefined);
   return names

@@ -1,5 +1,4 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { rememberSecret } from '../../base/text/redact.ts';
 import { readSecretText } from '../node/payloads.ts';
 import { toRpmName } from '../release/bundle.ts';
 import { WITHOUT_EFFECT } from './agent-manifests.ts';
@@ -29,11 +28,6 @@ const STOOD_FOR = [
   'mirrorRegistryRef',
 ];
 
-/**
- * The values in an InfraEnv, and in the Secret that it names.
- *
- * @throws ConfigError `customize.resource`
- */
 export function readInfraEnv(
   infraEnv: Resource,
   resources: readonly Resource[],
@@ -105,7 +99,6 @@ function findPullSecret(infraEnv: Resource, resources: readonly Resource[]): str
   const read = readSecretText(secret.value, SECRET_KEY);
   if (!read) throw lacks(secret, SECRET_KEY);
   const { member, text } = read;
-  rememberSecret(text);
   const explain = explainUnusable.pullSecret;
   requireValue(secret, `${member}.${SECRET_KEY}`, { value: text, explain });
   return text;

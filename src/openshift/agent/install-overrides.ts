@@ -8,7 +8,7 @@ import { formatGoYaml } from './go-yaml.ts';
 import type { CustomValues } from './values.ts';
 
 /*
- * Owns the overrides of install-config, an annotation of the AgentClusterInstall that the agents of a medium register
+ * Owns the overrides of install-config, an annotation of the AgentClusterInstall that agents register
  * (assisted-service: cmd/agentbasedinstaller/register.go). Only media that describe their cluster have one.
  */
 
@@ -18,8 +18,8 @@ export const INSTALL_OVERRIDES = 'agent-install.openshift.io/install-config-over
 export const AGENT_CLUSTER_INSTALL = '/etc/assisted/manifests/agent-cluster-install.yaml';
 
 /**
- * The AgentClusterInstall of the medium with the overrides of a site merged over its own. Overrides that the medium
- * lacks stay as they are written. A file without a resource, as media have that add nodes, stays as it is.
+ * Merges the overrides of a site over those of the medium. If the medium has no overrides, they stay as they
+ * are written. A file without a resource, as media have that add nodes, stays as it is.
  */
 export function configureInstall(text: string, overrides: string): string {
   const install = objectOrEmpty(parse(text));

@@ -10,6 +10,7 @@ import {
   type SpecialMember,
   type Unit,
 } from '../../ignition/index.ts';
+import { RENDEZVOUS_TEMPLATE } from './rendezvous.ts';
 
 /** Names the release; the loader compares it with the file of the image, byte by byte. */
 export const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';
@@ -18,10 +19,7 @@ export const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml
 export type LiveSystem = {
   /** Absent if the release's installer rendered no Ignition config for the medium. */
   readonly loader?: {
-    /**
-     * `CONFIG_IMAGE_FILES`: files that the loader requires, and directories, of which it takes all
-     * files.
-     */
+    /** `CONFIG_IMAGE_FILES`: required files, and directories, of which the loader takes all files. */
     readonly required: readonly string[];
     readonly directories: readonly string[];
   };
@@ -29,16 +27,18 @@ export type LiveSystem = {
   readonly isInteractive: boolean;
   /** Paths that its Ignition configs write. */
   readonly paths: ReadonlySet<string>;
+  /** Files that a configuration image has too, or is made from, as the medium has them. */
+  readonly texts: ReadonlyMap<string, LiveText>;
   readonly clusterImageSet?: Uint8Array;
 };
+
+/** A file as UTF-8, and its mode. */
+export type LiveText = { readonly text: string; readonly mode: number };
 
 const LOADER = 'load-config-iso@.service';
 const INTERACTIVE = '/etc/assisted/no-config-image';
 
-/**
- * Reads the Ignition configs of a live system, lowest precedence first (installer:
- * `data/data/agent/systemd/units/load-config-iso@.service.template`).
- */
+/** @param configs lowest precedence first (`load-config-iso@.service.template` of the installer) */
 export function describeLiveSystem(configs: readonly IgnitionConfig[]): LiveSystem {
   const files = new Map<string, File>();
   for (const { storage } of configs) {
@@ -56,13 +56,32 @@ export function describeLiveSystem(configs: readonly IgnitionConfig[]): LiveSyst
     }),
     isInteractive: files.has(INTERACTIVE),
     paths: new Set(files.keys()),
+    texts: readTexts(files, names),
     ...(clusterImageSet && { clusterImageSet }),
   };
 }
 
-/** The pull spec of the release, as a ClusterImageSet has it. */
+/** Files of the loader's list, and the template of one of them. */
+function readTexts(
+  files: ReadonlyMap<string, File>,
+  names: readonly string[] = [],
+): LiveSystem['texts'] {
+  const wanted = [...names.filter(isRequired), RENDEZVOUS_TEMPLATE];
+  return new Map(
+    wanted.flatMap((path) => {
+      const file = files.get(path);
+      const text = file && decodeFileContent(file)?.toString('utf8');
+      return text === undefined ? [] : [[path, { text, mode: file?.mode ?? 0o600 }] as const];
+    }),
+  );
+}
+
 export const findReleaseImage = (clusterImageSet: Uint8Array): string | undefined =>
   findScalar(clusterImageSet, 'releaseImage');
+
+/** openshift-install names a ClusterImageSet `openshift-VERSION`. */
+export const findReleaseVersion = (clusterImageSet: Uint8Array): string | undefined =>
+  /^openshift-(\d.*)$/.exec(findScalar(clusterImageSet, 'name') ?? '')?.[1];
 
 /** Bytes; more than a ClusterImageSet ever has. */
 const SCALAR_WINDOW = 64 << 10;
@@ -104,10 +123,7 @@ export const MAX_ARCHIVE_SIZE = 16 << 20;
 const MAX_UNPACKED_SIZE = 32 << 20;
 
 export type ConfigArchive = {
-  /**
-   * Contents by name. A name that occurs twice has all of its contents, as `cpio --to-stdout`
-   * gives them.
-   */
+  /** By name. A name that occurs twice has all of its contents, as `cpio --to-stdout` gives them. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** Names that occur more than once, sorted. */
   readonly repeated: readonly string[];
@@ -115,7 +131,7 @@ export type ConfigArchive = {
 };
 
 /**
- * Reads a `config.gz`: gzip of a newc archive with absolute names.
+ * Reads gzip of a newc archive with absolute names.
  *
  * @throws IntegrityError `config-image.archive` for anything else, and for more than 32 MiB of it
  */

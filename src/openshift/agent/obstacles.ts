@@ -9,7 +9,7 @@ import {
   type LiveSystem,
 } from './live-system.ts';
 
-/** The reason why a live system does not take a configuration image: a problem of one of them. */
+/** The reason why a live system does not take a configuration image. */
 export type Obstacle = Omit<FileProblem, 'severity' | keyof FilePlace> & {
   /** Stable within a major version. */
   readonly code:
@@ -25,7 +25,6 @@ export type Obstacle = Omit<FileProblem, 'severity' | keyof FilePlace> & {
     | 'image.special-member';
 };
 
-/** Obstacles of the medium alone. */
 export function findMediumObstacles(system: LiveSystem): readonly Obstacle[] {
   if (system.isInteractive) {
     return [
@@ -91,10 +90,7 @@ function findReleaseObstacle(system: LiveSystem, archive: ConfigArchive): readon
   return [describeNamespace(expected, found) ?? describeDifference(expected, found)];
 }
 
-/**
- * The live file is rendered without an install-config and so has no namespace; the installer gives
- * the file of the image the namespace of `metadata.namespace`.
- */
+/** The live file has no namespace; the installer gives the image's file that of `metadata.namespace`. */
 function describeNamespace(expected: Uint8Array, found: Uint8Array): Obstacle | undefined {
   const namespace = findScalar(found, 'namespace');
   if (namespace === undefined || findScalar(expected, 'namespace') !== undefined) return undefined;

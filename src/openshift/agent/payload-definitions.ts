@@ -3,19 +3,16 @@ import { isInDefaultSet, type PayloadManifest, readDefinitions } from '../releas
 import type { Definition, Definitions, Type } from './resource-members.ts';
 
 /*
- * Translates the schema of a CustomResourceDefinition into the members by which resources are read. It must have the
- * structural form (Kubernetes: "Specifying a structural schema"), as every definition of apiextensions.k8s.io/v1 has.
+ * Translates the structural schema of a CustomResourceDefinition v1 (Kubernetes: "Specifying a structural
+ * schema") into the members by which resources are read.
  */
 
 type Members = Readonly<Record<string, unknown>>;
 
-/**
- * Kinds of ours that payloads define: the baremetal operator is part of every release. The others come with
- * multicluster engine, which no payload has.
- */
+/** Every release has the baremetal operator. Our other kinds are multicluster engine's, in no payload. */
 export const OF_PAYLOADS: readonly string[] = ['BareMetalHost'];
 
-/** The definitions of kinds in the manifests of a payload, which must have been read with their schemas. */
+/** @param manifests read with their schemas */
 export function readPayloadDefinitions(
   manifests: readonly PayloadManifest[],
   kinds: readonly string[],

@@ -19,22 +19,17 @@ import type { CustomValues } from './values.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/**
- * The values that custom resources represent, and the parts of them that have no place on a
- * medium.
- */
+/** Parts of the resources that have no place on a medium are warnings. */
 export type ValuesOfResources = {
   readonly values: CustomValues;
   readonly warnings: readonly string[];
 };
 
 /**
- * The values of a site in an InfraEnv and the resources that it refers to: its NMStateConfigs by
- * their labels, the Secret with its pull secret, the ClusterImageSet, and the ConfigMaps with
- * manifests for the cluster.
+ * The values of a site in an InfraEnv, and in the NMStateConfigs, Secret, ClusterImageSet and ConfigMaps that
+ * it refers to.
  *
- * @param options.hasPullSecret true if a pull secret is given otherwise, so that the Secret may be
- * missing
+ * @param options.hasPullSecret true if a pull secret is given otherwise: the Secret may be missing
  * @throws ConfigError `customize.resource`, `manifest.malformed`, `manifest.duplicate`
  */
 export function readResourceValues(
@@ -92,10 +87,7 @@ type SelectedNetworks = {
   readonly warnings: readonly string[];
 };
 
-/**
- * All networks if no InfraEnv selects. A selector that matches none of the existing networks would
- * leave hosts without network.
- */
+/** All networks if no InfraEnv selects. A selector without a match would leave hosts without network. */
 function selectNetworks(
   resources: readonly Resource[],
   infraEnv: Resource | undefined,
@@ -158,10 +150,7 @@ type Parents = {
   readonly install: Resource | undefined;
 };
 
-/**
- * The manifests that an AgentClusterInstall names; if there is no AgentClusterInstall, the
- * manifests of every ConfigMap except the mirrors' one.
- */
+/** Without an AgentClusterInstall, the manifests of every ConfigMap except the mirrors' one. */
 function readManifests(
   resources: readonly Resource[],
   { infraEnv, install }: Parents,

@@ -10,6 +10,9 @@ import { type CustomValues, HOST_NETWORKS } from './values.ts';
 
 export const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
 
+/** The text that becomes that file when an address is known; older releases lack it. */
+export const RENDEZVOUS_TEMPLATE = `${RENDEZVOUS}.template`;
+
 /* Bounded, so that no text of another ISO takes the square of its length. */
 
 /** The placeholder that the installer leaves for a person at the console to fill. */
@@ -17,12 +20,9 @@ const PLACEHOLDER = /\{\{-?\s*\.RendezvousIP\s*-?\}\}/g;
 const BRACKETS = /\{\{-?\s*if \$isIPv6[^}]{0,200}\}\}.{0,200}?\{\{-?\s*end\s*-?\}\}/g;
 const DIRECTIVE = /\{\{[^}]{0,200}\}\}/g;
 
-/**
- * The text of rendezvous-host.env for an address: from a template, or from a file that waits for
- * one.
- */
+/** @param template a template, or a file that waits for an address */
 export function renderRendezvousHost(template: string, address: string): string {
-  const ip = normaliseAddress(address);
+  const ip = formatRendezvous(address);
   const host = ip.includes(':') ? `[${ip}]` : ip;
   const [first = '', ...lines] = template.split('\n');
   const isDirective = /^#?\{\{/.test(first);
@@ -37,7 +37,7 @@ const fillLine = (line: string, ip: string, host: string): string =>
   line.replaceAll(PLACEHOLDER, line.startsWith('NODE_ZERO_IP=') ? ip : host);
 
 /** RFC 5952: the spelling that hosts compare with. */
-function normaliseAddress(address: string): string {
+export function formatRendezvous(address: string): string {
   const version = address.includes('%') ? 0 : isIP(address);
   const ip = version === 6 ? shortenAddress(address) : address;
   if (isHostAddress(ip)) return ip;
@@ -58,8 +58,8 @@ function shortenAddress(address: string): string {
 }
 
 /**
- * The address that becomes the rendezvous IP if none is given: the first one of the first host that has a static
- * one, hosts in the order in which they are given (installer: `GetNodeZeroIP`).
+ * The rendezvous IP if none is given: the first static address of the first host that has one, hosts as given
+ * (installer: `GetNodeZeroIP`).
  */
 export function findFirstAddress(hosts: readonly HostNetwork[]): string | undefined {
   // Most networks without an address are not worth parsing: there may be thousands.
@@ -85,8 +85,8 @@ const listAddresses = (port: unknown, family: string): readonly string[] =>
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /**
- * The given address, else the first one of the new networks, unless an address is set already that is not of the
- * networks that they replace.
+ * The given address, else the first one of the new networks, unless one is set that is not of the networks
+ * that they replace.
  */
 export function chooseRendezvous(
   present: readonly File[],
@@ -117,7 +117,7 @@ export const findHost = (files: readonly File[], address: string): string | unde
     .replace(/\/.*/, '');
 
 export const isRendezvous = (path: string): boolean =>
-  [RENDEZVOUS, `${RENDEZVOUS}.template`].includes(path);
+  [RENDEZVOUS, RENDEZVOUS_TEMPLATE].includes(path);
 
 export const findRendezvousTemplate = (files: ReadonlyMap<string, File>): File | undefined =>
-  files.get(`${RENDEZVOUS}.template`) ?? files.get(RENDEZVOUS);
+  files.get(RENDEZVOUS_TEMPLATE) ?? files.get(RENDEZVOUS);

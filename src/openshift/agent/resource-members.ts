@@ -20,13 +20,13 @@ import {
 } from '../../shape/shape.ts';
 
 /*
- * Owns the members that a kind of resource has, and reads a resource strictly along them. The members are those of
- * the definitions of assisted-service, Hive and the baremetal operator; of Kubernetes itself, those that are used here.
+ * Owns the members of a kind of resource, and reads a resource strictly along them, as defined by
+ * assisted-service, Hive and the baremetal operator; of Kubernetes itself, those that are used here.
  */
 
 /**
- * The type of a member: a word of SCALARS, `base64`, `=` and the words that it may have, a list with the type of its items, a
- * mapping with the type of all its values under `*`, or an object by its members.
+ * A word of SCALARS, `base64`, `=` and the words that a member may have, a list with the type of its items, a
+ * mapping with the type of its values under `*`, or an object by its members.
  */
 export type Type = string | readonly [Type] | { readonly [member: string]: Type };
 
@@ -35,7 +35,6 @@ export type Definition = {
   readonly members: Readonly<Record<string, Type>>;
 };
 
-/** Definitions by kind. */
 export type Definitions = Readonly<Record<string, Definition>>;
 
 type Own = { readonly metadata: Type; readonly kinds: Definitions };
@@ -49,7 +48,7 @@ function readOwn(): Own {
   return own;
 }
 
-/** The definition of a kind whose apiVersion, if there is one, has the group of the kind: the payload's, else ours. */
+/** The payload's definition, else ours. An apiVersion must have the group of the kind. */
 export function findDefinition(
   kind: string,
   apiVersion = '',
@@ -82,7 +81,6 @@ function toShape(type: Type): Shape {
 
 const isListType = (type: Type): type is readonly [Type] => Array.isArray(type);
 
-/** The document of a resource, and everything that is wrong with it. */
 export function readResourceMembers(
   source: { readonly text: string; readonly file: string },
   { members }: Definition,

@@ -17,15 +17,14 @@ export type Resource = {
   readonly labels: Members;
   readonly spec: Members;
   readonly value: Members;
-  /** Name for messages. */
   readonly file: string;
   /** `FILE:LINE` of the value at a path. */
   readonly placeOf: (path: string) => string;
 };
 
 /**
- * The resources of a file; those of a List count one by one. Kinds that this program knows are read strictly: unknown
- * members, other types and other words are problems.
+ * The items of a List count one by one. Unknown members, other types and other words of known kinds are
+ * problems.
  *
  * @param ofPayload definitions of the release, which judge in place of ours
  * @throws ConfigError `manifest.malformed`; ConfigProblems with all of them
@@ -43,11 +42,7 @@ export function parseResources(
   return read.map(({ resource }) => resource);
 }
 
-/**
- * The only resource of a file of one kind.
- *
- * @throws the errors of `parseResources`; ConfigError `customize.resource` for other kinds and numbers
- */
+/** @throws the errors of `parseResources`; ConfigError `customize.resource` for other kinds and numbers */
 export function readOnlyResource(text: string, file: string, kind: string): Resource {
   const [resource, ...others] = parseResources(text, file);
   if (resource?.kind === kind && others.length === 0) return resource;
@@ -79,7 +74,7 @@ function readDocument(document: SplitDocument, around: Around): readonly ReadRes
   return [{ resource: { ...toResource(members, name, file), placeOf }, problems }];
 }
 
-/** Problems of a document with its lines in the whole file. */
+/** The lines of problems count in the whole file. */
 function toLinesOf(
   whole: string,
   text: string,
@@ -93,7 +88,7 @@ function toLinesOf(
 const countLinesBefore = (whole: string, text: string): number =>
   whole.slice(0, Math.max(0, whole.indexOf(text.trimEnd()))).split('\n').length - 1;
 
-/** The items of a List, each as a document of its own; problems have their number, and no line. */
+/** Problems have the item's number, and no line. */
 const readItems = (
   items: readonly unknown[],
   file: string,
@@ -129,15 +124,11 @@ function toResource(value: Members, kind: string, file: string): Omit<Resource, 
   };
 }
 
-/** True for a resource of a kind that has values for a medium. */
+/** True for a kind that has values for a medium. */
 export const isRead = ({ kind }: Resource): boolean =>
   findDefinition(kind) !== undefined && kind !== 'ClusterDeployment';
 
-/**
- * The networks of the NMStateConfigs among resources.
- *
- * @throws ConfigError `customize.resource`
- */
+/** @throws ConfigError `customize.resource` */
 export const readHostNetworks = (resources: readonly Resource[]): readonly HostNetwork[] =>
   resources.filter(({ kind }) => kind === 'NMStateConfig').map(readHostNetwork);
 
@@ -166,7 +157,6 @@ export const refuseResource = (problem: string, hint = 'correct the resource'): 
 /** Name for messages. */
 export const nameOf = ({ kind, name, file }: Resource): string => `${kind} "${name}" of ${file}`;
 
-/** @param where the resource that names it */
 export const missingReference = (
   { kind, name }: { readonly kind: string; readonly name: unknown },
   where: string,
@@ -197,11 +187,8 @@ const OPERATORS: Readonly<Record<string, (label: unknown, values: readonly unkno
   };
 
 /**
- * True if a LabelSelector of the Kubernetes API selects a resource: all of `matchLabels`, and all
- * of `matchExpressions`. A selector without either selects no resource here, like the controllers
- * of assisted-service.
- *
- * @throws ConfigError `customize.resource` for a selector that the API would refuse
+ * A LabelSelector of the Kubernetes API; without labels and expressions it selects no resource, as in the
+ * controllers of assisted-service.
  */
 export function createSelector(
   selector: MembersOfLabelSelector,

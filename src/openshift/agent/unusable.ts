@@ -39,11 +39,7 @@ const MEMBERS: Readonly<Record<string, Explain>> = {
   'proxy.noProxy': explainUnusable.noProxy,
 };
 
-/**
- * Requires that hosts can use what an InfraEnv gives them.
- *
- * @throws ConfigError `customize.resource` that names file, line and member
- */
+/** @throws ConfigError `customize.resource` that names file, line and member */
 export function requireUsable(infraEnv: Resource): void {
   for (const [member, explain] of Object.entries(MEMBERS)) {
     const path = `spec.${member}`;
@@ -57,7 +53,7 @@ export function requireUsable(infraEnv: Resource): void {
   }
 }
 
-/** Requires that hosts can use the value at a path of a resource, if it is a text. */
+/** Accepts a value that is not a text. */
 export function requireValue(
   resource: Resource,
   path: string,

@@ -9,10 +9,7 @@ import {
 } from '../../nmstate/index.ts';
 import { formatManifest } from '../node/manifests.ts';
 
-/**
- * The values that a site adds to a bootable medium. Every member may be absent: it then stays as
- * the medium has it.
- */
+/** The values that a site adds to a bootable medium; an absent one stays as the medium has it. */
 export type CustomValues = {
   /** Texts of authorized_keys, for the user core; each may have several lines. */
   readonly sshKeys?: readonly string[];
@@ -54,24 +51,19 @@ export type CustomValues = {
   };
 };
 
-/** A file by its name, without a folder. */
 export type NamedFile = { readonly name: string; readonly bytes: Uint8Array };
 
 /** Values for the live system and for coreos-installer, which it runs if one of them is for an installation. */
 export type InstallerValues = {
-  /** Ignition configs for the live system. */
   readonly liveIgnition?: readonly NamedFile[];
   /** PEM certificates of authorities that Ignition trusts. */
   readonly ignitionCa?: readonly NamedFile[];
-  /** Ignition configs for the installed system. */
   readonly destIgnition?: readonly NamedFile[];
-  /** Path of the device to install to. */
   readonly destDevice?: string;
   /** Consoles in the form of `console=`: `ttyS0,115200n8`. */
   readonly destConsole?: readonly string[];
   readonly destKargsAppend?: readonly string[];
   readonly destKargsDelete?: readonly string[];
-  /** Scripts. */
   readonly preInstall?: readonly NamedFile[];
   readonly postInstall?: readonly NamedFile[];
   /** Files of parameters, YAML. */
@@ -88,24 +80,30 @@ export type ProxyValues = {
 export const HOST_NETWORKS = '/etc/assisted/network/';
 
 /** Hosts find their own profiles by the addresses of their interfaces. */
-export function planHostNetworks(hosts: readonly HostNetwork[]): readonly File[] {
+export const planHostNetworks = (hosts: readonly HostNetwork[]): readonly File[] =>
+  planNetworkFiles(hosts).map(({ path, text }) => textFile(path, text, 0o600));
+
+export function planNetworkFiles(
+  hosts: readonly HostNetwork[],
+): readonly { readonly path: string; readonly text: string }[] {
   return sortHosts(hosts).flatMap((host, index) => {
     requireInterfaces(host, index);
     const directory = `${HOST_NETWORKS}host${index}`;
     const map = host.interfaces.map(({ macAddress, name }) => `${macAddress}=${name}`);
     return [
-      ...profilesOf(host).map(({ name, content }) =>
-        textFile(`${directory}/${name}`, content, 0o600),
-      ),
-      textFile(`${directory}/mac_interface.ini`, map.toSorted().join('\n'), 0o600),
+      ...profilesOf(host).map(({ name, content }) => ({
+        path: `${directory}/${name}`,
+        text: content,
+      })),
+      { path: `${directory}/mac_interface.ini`, text: map.toSorted().join('\n') },
     ];
   });
 }
 
 /** The hosts in the installer's order, which numbers them: by configuration, then by addresses. */
 function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
-  const keyOf = ({ networkConfig, interfaces }: HostNetwork): readonly string[] => [
-    formatManifest(readNetworkText(networkConfig).value as object),
+  const keyOf = ({ networkConfig, value, interfaces }: HostNetwork): readonly string[] => [
+    formatManifest((value ?? readNetworkText(networkConfig).value) as object),
     String(interfaces.length).padStart(6, '0'),
     ...interfaces.map(({ name, macAddress }) => `${name}=${macAddress}`).toSorted(),
   ];

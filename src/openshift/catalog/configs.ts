@@ -17,8 +17,8 @@ export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
 type ConfiguredLayers = { readonly layers: readonly Layer[]; readonly config: Uint8Array };
 
 /**
- * Unpacks the directory of a catalog to `output`, which appears by rename. Only layers that may
- * have the directory, by the history in the config, are opened.
+ * Unpacks the directory of a catalog to `output`, which appears by rename. Opens only layers that may have
+ * it, by the history in the config.
  *
  * @throws the errors of `extractTree`
  */
@@ -65,10 +65,9 @@ export const parseCatalogConfig = (bytes: Uint8Array, name: string): ImageConfig
   });
 
 /**
- * The layers of an image, bottom to top, that may touch a directory (without slashes around it),
- * by the history of its config (OCI image-spec config.md): `ADD` and `COPY` touch the path they
- * name and everything below it. Everything else, such as `RUN`, may touch all paths, as may every
- * layer of an image whose history does not have one entry for each layer.
+ * True for a layer, bottom to top, that may touch a directory (without slashes around it), by the history of
+ * the config (OCI image-spec config.md): `ADD` and `COPY` touch the path they name and everything below it;
+ * everything else, such as `RUN`, all paths, as does every layer if history and layers differ in number.
  */
 function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
   const { history = [] } = ifFaultless(decodeJson(IMAGE_CONFIG, config, GO_RULES)) ?? {};
@@ -86,9 +85,7 @@ const CLASSIC = /^\/bin\/sh -c #\(nop\) +(?:ADD|COPY) [^\s"[\]]+ in (\/[^\s"'[\]
 /** BuildKit: `COPY --chown=1001 catalog /configs # buildkit`. */
 const BUILDKIT = /^(?:ADD|COPY) (?:[^\s"'[\]]+ )+(\/[^\s"'[\]]*) # buildkit$/;
 
-/**
- * Path without slashes around it; undefined if the command is another one, or is not understood.
- */
+/** Without slashes around it; undefined for other commands. */
 function readTarget(command: string): string | undefined {
   const target = (CLASSIC.exec(command) ?? BUILDKIT.exec(command))?.[1];
   const names = target?.split('/').filter((name) => !['', '.'].includes(name));

@@ -23,7 +23,6 @@ import {
 } from '../images.ts';
 import { extractConfigs, parseCatalogConfig, readConfigsLabel } from './configs.ts';
 
-/** A catalog image for one platform. */
 export type CatalogPlatformImage = {
   /** Platform in the index, else in the config. */
   readonly platform?: Platform;
@@ -50,8 +49,8 @@ export type CatalogImage = {
 const MAX_CONFIG_SIZE = 8 * 1024 * 1024;
 
 /**
- * Reads manifests and configs of a catalog image, for one platform or for all that its index has;
- * entries of platform `unknown/unknown` are attestations, not images.
+ * Reads manifests and configs for one platform or for all of the index; entries of platform `unknown/unknown`
+ * are attestations, not images.
  *
  * @throws ConfigError `catalog.no-label`, `catalog.label-malformed`, `catalog.labels-differ`,
  * `image.no-platform`; IntegrityError `catalog.config-malformed`; the errors of fetching
@@ -66,10 +65,9 @@ export async function openCatalogImage(
 }
 
 /**
- * An image with `opm` and no catalog, to put a catalog into.
+ * An image with `opm`, to put a catalog into.
  *
- * @throws ConfigError `image.no-platform`; IntegrityError `catalog.config-malformed`; the errors
- * of fetching
+ * @throws ConfigError `image.no-platform`; IntegrityError `catalog.config-malformed`; errors of fetching
  */
 export async function openServerImage(
   tools: ImageTools,
@@ -108,10 +106,9 @@ async function openImages(
 }
 
 /**
- * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the
- * image's top, and returns that path. A directory that already exists is complete, because it
- * appeared by rename. Of an image with several platforms the first one's catalog is taken. Only
- * layers that may have the directory are fetched: see `extractConfigs`.
+ * Unpacks the catalog's directory to `<directory>/sha256-<hex>` of the image's top, and returns that path. A
+ * directory that already exists is complete, because it appeared by rename. Takes the first platform's
+ * catalog, and fetches only layers that may have it: see `extractConfigs`.
  *
  * @throws the errors of `extractTree` and of fetching
  */

@@ -11,28 +11,20 @@ import {
 } from '../../fbc/index.ts';
 import { packFiles } from '../../registry/index.ts';
 
-/**
- * Directory of a rebuilt catalog in its image, regardless of the directory that the original had.
- */
+/** Every rebuilt catalog has this directory, regardless of the original's. */
 export const CONFIGS_DIRECTORY = 'configs';
 
 /** Far above any real catalog (some 100 MB); a layer is held in memory twice while it is packed. */
 const MAX_LAYER_SIZE = 1024 ** 3;
 
-/**
- * A name that becomes part of a path: it does not start with a dot, because `.wh.` would be a
- * whiteout.
- */
+/** Part of a path: it does not start with a dot, because `.wh.` would be a whiteout. */
 const PACKAGE_NAME = /^[A-Za-z0-9_][\w.+-]{0,254}$/;
 
 const NEWLINE = Buffer.from('\n');
 
 const DIRECTORY_MODE = 0o755;
 
-/**
- * Every user may write there: opm builds its cache below it, as any user that the cluster gives
- * it.
- */
+/** opm builds its cache below it, as any user that the cluster gives it. */
 const TEMPORARY_MODE = 0o1777;
 
 type PlacedDocument = { readonly place: CatalogPlace; readonly edit: EditDocument | undefined };
@@ -63,14 +55,12 @@ export async function packWhiteouts(configsDirectory: string): Promise<Buffer> {
 }
 
 /**
- * A layer with the filtered catalog: `configs/<package>/catalog.json` for each package and
- * `configs/catalog.json` for documents without a package. Documents are in the order package,
- * channels, bundles, deprecations, others, and within these as in `filtered`. Its bytes depend
- * only on the arguments and the files. Holds the layer in memory twice, so at most 1 GiB.
+ * A layer with `configs/<package>/catalog.json` for each package and `configs/catalog.json` for documents
+ * without a package. Documents are in the order package, channels, bundles, deprecations, others, and within
+ * these as in `filtered`. Its bytes depend only on the arguments and the files. Holds the layer in memory
+ * twice, so at most 1 GiB.
  *
  * @param directory from which `source` was read
- * @throws ConfigError `catalog.package-name`, `catalog.too-large`; IntegrityError
- * `catalog.changed`
  */
 export async function packCatalog(
   directory: string,

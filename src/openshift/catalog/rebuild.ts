@@ -36,22 +36,18 @@ const SERVE = ['serve', `/${CONFIGS_DIRECTORY}`];
 
 const CREATED_BY = 'sealift';
 
-/**
- * Docker image manifest v2, schema 2; layers are not compressed, so that the digest does not
- * depend on a zlib.
- */
+/** Docker image manifest v2, schema 2; not compressed, so that the digest does not depend on a zlib. */
 const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar';
 
 type JsonObject = Record<string, unknown>;
 
 /**
- * A catalog image with another catalog in it: for every platform, two layers on top of the
- * original's hide the old catalog and its cache and bring the filtered one. The label names the
- * new directory, `Cmd` serves it without the cache; everything else in configs, manifests and
- * index is preserved. Rebuilding the same input gives the same bytes on any machine at any time.
+ * A catalog image with another catalog in it: for every platform, two layers on top of the original's hide
+ * the old catalog and its cache and bring the filtered one. The label names the new directory, `Cmd` serves
+ * it without the cache; everything else is preserved. Same input, same bytes.
  *
- * An index is rebuilt with the platforms that were opened; if one platform was asked for, its
- * manifest alone. The layers are held in memory: see `packCatalog`.
+ * An index is rebuilt with the platforms that were opened; if one platform was asked for, its manifest alone.
+ * The layers are held in memory: see `packCatalog`.
  *
  * @throws the errors of `packCatalog`; IntegrityError `catalog.config-malformed`
  */

@@ -30,17 +30,14 @@ export type SelectedPackage = {
   readonly defaultChannel?: string;
   readonly channels: readonly {
     readonly name: string;
-    /**
-     * Name of the bundle that upgrades lead to; absent if the channel is not one graph with one
-     * head.
-     */
+    /** The bundle that upgrades lead to; absent if the channel is not one graph with one head. */
     readonly head?: string;
   }[];
 };
 
 /** The part of a catalog that is carried. Plain JSON. */
 export type SelectedCatalog = {
-  /** Name of the catalog in the configuration. */
+  /** In the configuration. */
   readonly name: string;
   /** Reference by which its image, or the lower layers of a rebuilt image, are fetched. */
   readonly reference: Reference;
@@ -64,7 +61,7 @@ export type SelectedCatalog = {
   readonly warnings: readonly string[];
 };
 
-/** Every package with its channels; sorted as in the catalog. */
+/** Sorted as in the catalog. */
 export function listPackages({ packages, channels }: Catalog): readonly SelectedPackage[] {
   const byPackage = groupBy(channels, (channel) => channel.package);
   return packages.map(({ name, defaultChannel }) => ({
@@ -77,7 +74,7 @@ export function listPackages({ packages, channels }: Catalog): readonly Selected
   }));
 }
 
-/** Every bundle with all images that it needs, each once; sorted as in the catalog. */
+/** Each image of a bundle once; sorted as in the catalog. */
 export function listBundles(catalog: Catalog): readonly SelectedBundle[] {
   return catalog.bundles.map((bundle) => ({
     package: bundle.package,
@@ -107,10 +104,7 @@ export const listGatedBundles = ({
     ...withoutUndefined({ maxOpenShiftVersion: lastVersions[name] }),
   }));
 
-/**
- * A rendered catalog names the bundle's own image among the related ones, but the format does not
- * require it.
- */
+/** The format does not require the bundle's own image among the related ones. */
 function listImages({
   name,
   image,
@@ -124,19 +118,15 @@ function listImages({
   return [...images.values()];
 }
 
-/**
- * Replaces the registry for images that are in no registry; no host can have this name (RFC 6761
- * 6.4).
- */
+/** For images that are in no registry; no host can have this name (RFC 6761 6.4). */
 const NO_REGISTRY = 'local.invalid';
 
 /** The component that catalogs are built on: it has `opm`. */
 const SERVER = 'operator-registry';
 
 /**
- * Copies an image of an OCI image layout to the cache, verified: its manifests, and the blobs of
- * the platforms that are carried. All of it is read from there, by digest, and no registry is
- * asked.
+ * Copies manifests, and blobs of the carried platforms, to the cache, verified: they are read from there, and
+ * no registry is asked.
  *
  * @throws the errors of `openOciLayout` and of reading blobs
  */
@@ -161,11 +151,7 @@ export async function importOciLayout(
   return { registry: NO_REGISTRY, repository, digest: top.descriptor.digest };
 }
 
-/**
- * The image of a release into which a catalog from a directory is put.
- *
- * @throws ConfigError `catalog.no-server`
- */
+/** @throws ConfigError `catalog.no-server` */
 export function findCatalogServer({ version, components }: Release): Reference {
   const found = components.find(({ name }) => name === SERVER);
   if (found) return found.reference;

@@ -2,13 +2,11 @@ import { SealiftError } from '../../base/errors.ts';
 import { type LocalCatalog, parseLocalCatalog, refuseCatalog } from '../../fbc/index.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 
-/** A catalog in a registry, or on this machine. */
 export type CatalogSource =
   { readonly kind: 'image'; readonly reference: Reference } | LocalCatalog;
 
 /**
- * Parses the name of a catalog: `registry/repository:tag`, or a local one in the forms that
- * `parseLocalCatalog` reads.
+ * Parses `registry/repository:tag`, or a local catalog as `parseLocalCatalog` does.
  *
  * @throws ConfigError `catalog.reference`
  */

@@ -26,8 +26,8 @@ export type SupportQuestion = {
 type Described = { readonly catalog: Catalog; readonly lifecycles: Lifecycles };
 
 /**
- * Lists the support of every operator of a catalog: of each minor version that is the head of a channel, which a
- * Subscription installs, that of the default channel first.
+ * For each minor version that is the head of a channel, which a Subscription installs; the default channel's
+ * comes first.
  */
 export function listSupport(
   { catalog, lifecycles }: Described,

@@ -10,6 +10,8 @@ import {
   textFile,
   type Unit,
 } from '../../ignition/index.ts';
+import { decodeJson, GO_RULES, ifFaultless } from '../../shape/decode.ts';
+import { LEFT_OUT, partial, TEXT } from '../../shape/shape.ts';
 import { NODE_REGISTRY_PORT, renderNodeRegistry, renderText } from '../node/registry.ts';
 import {
   formatInstallationRegistriesConf,
@@ -43,7 +45,7 @@ export const hasInstallation = ({ storage, systemd }: IgnitionConfig): boolean =
   storage?.files?.some(({ path }) => path === IBI_CONFIGURATION) === true &&
   systemd?.units?.some(({ name }) => name === `${INSTALL}.service`) === true;
 
-/** True if none of the parts that install is empty, masked or disabled. */
+/** False if a part that installs is empty, masked or disabled. */
 export function canInstall(config: IgnitionConfig): boolean {
   const files = (config.storage?.files ?? []).filter(({ path }) => OWN_FILES.includes(path));
   const units = (config.systemd?.units ?? []).filter(({ name }) => OWN_UNITS.includes(name));
@@ -54,7 +56,7 @@ export function canInstall(config: IgnitionConfig): boolean {
 const isActive = ({ contents, enabled, mask }: Unit): boolean =>
   contents !== undefined && contents !== '' && enabled !== false && mask !== true;
 
-/** Finds a part that installs and that differs between two configs, as a path or the name of a unit. */
+/** The path of a part that installs, or the name of a unit. */
 export function findChangedPart(before: IgnitionConfig, after: IgnitionConfig): string | undefined {
   const [old, now] = [before, after].map(listParts);
   return [...(old ?? [])].find(([name, text]) => now?.get(name) !== text)?.[0];
@@ -84,9 +86,8 @@ const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
 
 /**
- * The Ignition config of an installation ISO. The user's override is merged onto registries,
- * trusted certificates, post.sh and core's key; the parts that install are added afterwards, so
- * that no override changes them.
+ * The user's override is merged onto registries, trusted certificates, post.sh and core's key; the parts that
+ * install are added afterwards, so that no override changes them.
  *
  * @throws ConfigError `installation.override` if the override is not an Ignition config
  */
@@ -204,10 +205,7 @@ function bothSpellings(name: string, value: string | undefined): Readonly<Record
   return { [name]: value, [name.toLowerCase()]: value };
 }
 
-/**
- * systemd.exec(5) Environment=: quoted, C escapes inside, `%` doubled because it begins
- * specifiers.
- */
+/** systemd.exec(5) Environment=: quoted, C escapes inside, `%` doubled: it begins specifiers. */
 function formatEnvironment(variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => `Environment="${name}=${escape(value)}"`)
@@ -224,10 +222,7 @@ const escape = (value: string): string =>
       (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
     );
 
-/**
- * Removes everything that the override has at one of our paths or under the name of one of our
- * units.
- */
+/** Removes the parts of an override at our paths or under the names of our units. */
 function replaceParts(
   config: IgnitionConfig,
   files: readonly File[],
@@ -252,10 +247,18 @@ function replaceParts(
   };
 }
 
-/**
- * `/var/tmp/ibi-configuration.json`, which `lca-cli ibi` reads: compact JSON, members in its
- * order, without members that are empty, 0 or false.
- */
+/** Finds the reference of the seed in the config of an installation ISO. */
+export function findSeedImage({ storage }: IgnitionConfig): string | undefined {
+  const file = storage?.files?.find(({ path }) => path === IBI_CONFIGURATION);
+  const text = file && decodeFileContent(file)?.toString('utf8');
+  return text === undefined
+    ? undefined
+    : ifFaultless(decodeJson(IBI_SETTINGS, text, GO_RULES))?.seedImage;
+}
+
+const IBI_SETTINGS = partial({ seedImage: TEXT }, LEFT_OUT);
+
+/** Read by `lca-cli ibi`: compact JSON, members in its order, none that is empty, 0 or false. */
 function formatIbiConfiguration(settings: InstallationSettings): string {
   const { installationDisk, seedImage, seedVersion, coreosInstallerArgs } = settings;
   return JSON.stringify({

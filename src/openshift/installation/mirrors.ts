@@ -6,7 +6,6 @@ import { NODE_REGISTRY_PORT, nodeRegistryDomain, type RegistryImage } from '../n
 /** A repository whose images are on the medium, and its place in the live system's own registry. */
 type LocalMirror = { readonly source: string; readonly mirrors: readonly string[] };
 
-/** The description of the registry on the medium for the live system. */
 export type LocalRegistry = {
   readonly image: RegistryImage;
   readonly mirrors: readonly LocalMirror[];
@@ -26,10 +25,7 @@ export type InstallationProxy = {
   readonly noProxy?: string;
 };
 
-/**
- * The part of the user's configuration that reaches an installation ISO. An empty text means
- * absent.
- */
+/** The user's configuration, as far as it is on the ISO. An empty text means absent. */
 export type InstallationSettings = {
   /** PEM, one certificate or more. */
   readonly additionalTrustBundle: string;
@@ -61,11 +57,10 @@ const HEAD = [
 ].join('\n');
 
 /**
- * `/etc/containers/registries.conf` of the live system: mirrors of one source are together, in the
- * order of the user and each once. Undefined when no source has a mirror.
+ * `/etc/containers/registries.conf` of the live system. Undefined when no source has a mirror.
  *
- * `lca-cli ibi` takes the host of every source in it for mirrored, and asks `releaseRegistry` for
- * no image of the seed's registry if that is among them: only the user's own entries may be here.
+ * `lca-cli ibi` takes the host of every source in it for mirrored, and asks `releaseRegistry` for no image of
+ * the seed's registry if that is among them: only the user's own entries may be here.
  */
 export function formatInstallationRegistriesConf(sources: Sources): string | undefined {
   const tables = [...mergeSources(sources)].filter(([, { mirrors }]) => mirrors.size > 0);
@@ -104,8 +99,7 @@ function mergeSources(sources: Sources): ReadonlyMap<string, Mirrors> {
 }
 
 /**
- * Only the table with the longest source that covers an image is used, so a repository on the
- * medium takes over the user's settings of the registry or namespace above it.
+ * Only the table with the longest source counts: a repository on the medium takes over settings from above.
  */
 function addLocal(
   merged: ReadonlyMap<string, Mirrors>,
@@ -160,10 +154,7 @@ const formatMirrorTable = (location: string): readonly string[] => [
 /** A basic string of TOML 1.0; JSON's escapes are a subset of TOML's. */
 const quote = (text: string): string => JSON.stringify(text);
 
-/**
- * Every repository by its name, each once, and by its name at the registry from which images are
- * precached, if the configuration has such a registry.
- */
+/** Each repository once by its name, and by its name at `releaseRegistry`, if that is given. */
 export function planLocalMirrors(
   images: readonly PlannedImage[],
   releaseRegistry: string,

@@ -2,13 +2,13 @@ import semver from 'semver';
 import { ConfigError } from '../../base/errors.ts';
 import { IMAGE_CONFIG } from '../../registry/index.ts';
 import { decodeJson, GO_RULES, ifFaultless } from '../../shape/decode.ts';
-import { LEFT_OUT, partial, TEXT } from '../../shape/shape.ts';
+import { FLAG, LEFT_OUT, list, partial, TEXT } from '../../shape/shape.ts';
 import { openshiftOf, osStreamOf } from '../release/os-stream.ts';
 import { minorOf, stripBuild } from '../release/version.ts';
 
 /*
- * The description in a seed image (lifecycle-agent: `lca-cli/seedclusterinfo`), and the comparison
- * of the release and the live ISO of an installation ISO with it.
+ * Owns the description in a seed image (lifecycle-agent: `lca-cli/seedclusterinfo`), and its comparison with the
+ * release and the live ISO.
  */
 
 /** The file in a seed image that describes the cluster that it was made from. */
@@ -17,19 +17,47 @@ export const SEED_INFO_PATH = 'manifest.json';
 /** The same text as a label, on seeds that are not of the first versions. */
 const SEED_INFO_LABEL = 'com.openshift.lifecycle-agent.seed_cluster_info';
 
-/** The label of an image with the description of a seed; `config` is the image's, as JSON. */
+/** @param config the image's, as JSON */
 export const findSeedInfo = (config: string): string | undefined =>
   ifFaultless(decodeJson(IMAGE_CONFIG, config, GO_RULES))?.config.Labels[SEED_INFO_LABEL];
 
-const SEED_INFO = partial({ seed_cluster_ocp_version: TEXT }, LEFT_OUT);
+const SEED_INFO = partial(
+  {
+    seed_cluster_ocp_version: TEXT,
+    node_ip: TEXT,
+    node_ips: list(TEXT),
+    machine_networks: list(TEXT),
+    has_proxy: FLAG,
+  },
+  LEFT_OUT,
+);
 
-/** The OpenShift version of the cluster that a seed was made from; empty if it is not in the description. */
-export const parseSeedVersion = (info: string): string =>
-  ifFaultless(decodeJson(SEED_INFO, info, GO_RULES))?.seed_cluster_ocp_version ?? '';
+/** The cluster that a seed was made from. */
+export type SeedCluster = {
+  /** Empty if the description does not tell it. */
+  readonly version: string;
+  /** IP addresses of its node, in order. */
+  readonly nodeAddresses: readonly string[];
+  /** CIDRs, in order; empty on seeds before 4.20. */
+  readonly machineNetworks: readonly string[];
+  readonly hasProxy: boolean;
+};
+
+/** Undefined if it is not a description. */
+export function parseSeedCluster(info: string): SeedCluster | undefined {
+  const read = ifFaultless(decodeJson(SEED_INFO, info, GO_RULES));
+  if (!read) return undefined;
+  const { node_ip: address = '', node_ips: addresses = [] } = read;
+  return {
+    version: read.seed_cluster_ocp_version ?? '',
+    nodeAddresses: addresses.length > 0 || address === '' ? addresses : [address],
+    machineNetworks: read.machine_networks ?? [],
+    hasProxy: read.has_proxy === true,
+  };
+}
 
 /**
- * Refuses a seed of another version than the configuration has, as `lca-cli` does on the host, to the
- * letter.
+ * Compares to the letter, as `lca-cli` does on the host.
  *
  * @throws ConfigError `installation.seed-version`
  */
@@ -50,7 +78,7 @@ export type SeedCompanions = {
   readonly releaseVersion?: string;
 };
 
-/** Differences that an installation may survive, as sentences. */
+/** Differences that an installation may survive. */
 export const listSeedDifferences = (companions: SeedCompanions): readonly string[] => [
   ...compareRelease(companions),
   ...compareSystem(companions),

@@ -25,9 +25,8 @@ export const PULL_SECRET_NAME = 'appliance-pull-secret';
 const DUMMY_PULL_SECRET = '{"auths":{"":{"auth":"dXNlcjpwYXNz"}}}';
 
 /**
- * The files below the directory that `openshift-install agent create unconfigured-ignition --dir`
- * is run on. They may hold the pull secret: write them 0600. InfraEnv has no status, because older
- * installers refuse members that they do not know.
+ * Inputs of `openshift-install agent create unconfigured-ignition --dir`. They may hold the pull secret:
+ * write them 0600. InfraEnv has no status, because older installers refuse members that they do not know.
  */
 export function planInstallerInputs(
   input: InstallerInput,
@@ -43,7 +42,6 @@ export function planInstallerInputs(
   ];
 }
 
-/** The subcommand that makes the unconfigured Ignition config, with its flags. */
 export const planInstallerArgs = (version: string, interactive: boolean): readonly string[] => [
   'agent',
   'create',
@@ -107,10 +105,7 @@ const NAMES = {
 
 type Marker = keyof typeof NAMES;
 
-/**
- * Installer of a release: the usual one, or the one that is linked against RHEL's validated
- * cryptography.
- */
+/** With FIPS, the installer that is linked against RHEL's validated cryptography. */
 export const installerComponent = (fips: boolean): string =>
   fips ? 'baremetal-installer' : 'installer';
 
@@ -121,10 +116,9 @@ export const INSTALLER_PATH = 'usr/bin/openshift-install';
 const MACHINES: readonly string[] = ['amd64', 'arm64'];
 
 /**
- * Component and path of the installer that runs on a machine, as `oc adm release extract` finds them.
- * On machines of another architecture than the release's it is the usual one, for FIPS too: the
- * validated cryptography exists for the machines of the release alone, and what the installer
- * writes does not depend on it.
+ * Component and path of the installer that runs on a machine, as `oc adm release extract` finds them. On
+ * other architectures it is the usual one, for FIPS too: validated cryptography exists for the machines of
+ * the release alone, and the output does not depend on it.
  *
  * @throws ConfigError `installer.machine` if the release has no installer for the machine
  */
@@ -156,10 +150,9 @@ const OVERLAP = 4096;
 const PADDING = 0x58; // X
 
 /**
- * Writes the release into the places that an installer binary reserves for it: NUL, a name, NUL, a
- * run of `X`, NUL. The value and a NUL go over the start; the rest of the padding stays. Without
- * this an installer installs the release that its build happened to name. The file may be executed
- * afterwards.
+ * Writes the release into the places that an installer binary reserves for it: NUL, a name, NUL, a run of
+ * `X`, NUL. The value and a NUL go over the start. Without this an installer installs the release that its
+ * build happened to name. The file may be executed afterwards.
  *
  * Returns the markers that were found; a binary that was built for one release has no markers.
  *
@@ -190,9 +183,7 @@ export async function writeInstallerMarkers(
   return [...found];
 }
 
-/**
- * `room` is the bytes from the first NUL to the NUL that ends the padding, without the last one.
- */
+/** `room`: bytes from the first NUL up to the NUL that ends the padding, which is not counted. */
 type Place = { readonly marker: Marker; readonly offset: number; readonly room: number };
 
 function findMarkers(bytes: Buffer): Place[] {

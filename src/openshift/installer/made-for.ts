@@ -1,9 +1,8 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeFileContent, type File, type IgnitionConfig } from '../../ignition/index.ts';
-import { CLUSTER_IMAGE_SET, findReleaseImage, findScalar } from '../agent/live-system.ts';
+import { CLUSTER_IMAGE_SET, findReleaseImage, findReleaseVersion } from '../agent/live-system.ts';
 import type { NodeRelease } from '../node/cluster.ts';
 
-/** A file of the installer's output, and the names of the release in it. */
 type Naming = {
   readonly path: string;
   readonly images: (text: Buffer) => readonly string[];
@@ -36,7 +35,7 @@ const NAMINGS: readonly Naming[] = [
   {
     path: CLUSTER_IMAGE_SET,
     images: (text) => listOf(findReleaseImage(text)),
-    versions: (text) => listOf(/^openshift-(.+)$/.exec(findScalar(text, 'name') ?? '')?.[1]),
+    versions: (text) => listOf(findReleaseVersion(text)),
   },
   { path: '/etc/assisted/agent-installer.env', images: match(/^RELEASE_IMAGE=(.+)$/gm) },
   { path: SERVICE_ENVIRONMENT, images: ofReleases('url'), versions: ofReleases('version') },
@@ -51,8 +50,7 @@ const NAMINGS: readonly Naming[] = [
 ];
 
 /**
- * Compares what the installer wrote with the release of the medium. An installer of another release
- * names an image that the medium does not carry, and then no host installs.
+ * An installer of another release names an image that the medium does not carry: no host installs.
  *
  * @throws IntegrityError `installer.other-release`
  */

@@ -51,10 +51,7 @@ function readIfPresent(directory: string, path: string): string | undefined {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/**
- * The members of an InfraEnv that the installer and assisted-service read; no other program reads
- * the rest.
- */
+/** The members that the installer and assisted-service read. */
 type WantedInfraEnv = {
   /** Undefined until the payload states it. */
   readonly arch: RpmArchitecture | undefined;
@@ -120,7 +117,6 @@ function refuseUnread(spec: Members, sshKey: string | undefined): void {
   );
 }
 
-/** True if every key of a text is among others. */
 function hasKeys(others: string, text: unknown): boolean {
   const known = new Set(readSshKeys(others).keys.map(({ line }) => line));
   const { keys, problem } = readSshKeys(typeof text === 'string' ? text : '');
@@ -128,8 +124,7 @@ function hasKeys(others: string, text: unknown): boolean {
 }
 
 /**
- * Refuses a pull secret other than the rendered one: the pull secret of the medium is chosen in
- * one place.
+ * Refuses a pull secret other than the rendered one.
  *
  * @param pullSecret the one that is embedded; absent if none is embedded
  * @throws ConfigError `override.malformed`, `override.pull-secret`
@@ -150,8 +145,7 @@ export function requireEmbeddedSecret(text: string, pullSecret: string | undefin
 }
 
 /**
- * The registries.conf of the nodes: the override, if it still looks for every image of the medium
- * in the node's registry.
+ * The override, if it still looks for every image of the medium in the node's registry.
  *
  * @param images of the medium, as nodes ask for them
  * @throws ConfigError `registries-conf.malformed`, `override.mirrors-missing`

@@ -22,7 +22,6 @@ export type AbsentImage = {
 /** A manifest of the medium by its place, `repository@sha256:...` and `repository:tag`. */
 export type Shelf = ReadonlySet<string>;
 
-/** The components of a release, as its payload names them. */
 export const listReleaseNames = ({
   version,
   components,
@@ -32,7 +31,7 @@ export const listReleaseNames = ({
     neededBy: { part: `release ${version}`, component: name },
   }));
 
-/** The images of every bundle of a catalog; what is not a reference is left out. */
+/** A name that is not a reference is left out. */
 export const listCatalogNames = (catalog: Catalog, name: string): readonly NamedImage[] =>
   listBundles(catalog).flatMap((bundle) =>
     bundle.relatedImages.flatMap(({ image }) => {
@@ -42,7 +41,6 @@ export const listCatalogNames = (catalog: Catalog, name: string): readonly Named
     }),
   );
 
-/** Every name by which a node can pull the images of a plan. */
 export function shelfOf({ images }: Pick<MirrorPlan, 'images'>): Shelf {
   return new Set(images.flatMap(listNames));
 }
@@ -55,9 +53,8 @@ function listNames({ destination, signedCopy, manifests }: PlannedImage): readon
 }
 
 /**
- * Finds the images that a medium names and does not have where a node looks for them. An image
- * that is named by tag and digest is pulled by digest. `leftOut` names images that were left out
- * on purpose.
+ * Finds the images that are not where a node looks for them; tag and digest together are pulled by digest.
+ * `leftOut` names images that were left out on purpose.
  */
 export function findAbsent(
   named: readonly NamedImage[],
@@ -76,7 +73,6 @@ export function findAbsent(
   );
 }
 
-/** Describes an absent image in words that follow its name. */
 export function describeAbsence({ neededBy, asked }: AbsentImage): string {
   const needs = new Set(
     neededBy.map(({ component, bundle, part }) =>
@@ -94,7 +90,7 @@ type Places = {
   readonly leftOut?: readonly string[] | undefined;
 };
 
-/** Creates a test whether an image was left out on purpose, by its digest if it has one. */
+/** Compares digests, if there are any. */
 export function createLeftOutTest(leftOut: readonly string[]): (name: string) => boolean {
   const onPurpose = new Set(leftOut.map(versionOf));
   return (name) => onPurpose.has(versionOf(name));
@@ -110,7 +106,6 @@ const isOnShelf = (image: Reference, { look, shelf }: Omit<Places, 'leftOut'>): 
 const suffixOf = ({ tag, digest }: Reference): string =>
   digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
 
-/** Creates a lookup of all repositories that have an image. */
 export function createShelfLookup(shelf: Shelf): NodeLookup {
   const bySuffix = groupBy(shelf, (name) => name.slice(name.search(/[@:]/)));
   return (image) => {

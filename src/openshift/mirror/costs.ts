@@ -4,10 +4,10 @@ import type { Digest } from '../../base/digest.ts';
 import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { ConfigError, DiskError } from '../../base/errors.ts';
-import { hasLocal, type BlobSource } from '../../base/store/blob-source.ts';
+import { hasLocal, type BlobSource, type Content } from '../../base/store/blob-source.ts';
 import type { BlobCache } from '../../base/store/blob-cache.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { MirrorPlan, PlannedImage, PlannedBlob } from './plan.ts';
+import type { MirrorPlan, PlannedImage } from './plan.ts';
 
 /** The cost of a part of the configuration. Sizes are bytes of blobs and manifests, each once. */
 export type PartCost = {
@@ -22,13 +22,11 @@ export type PartCost = {
 
 type Piece = { readonly size: number; readonly parts: Set<string> };
 
-/** The cost of each part, in the order of the plan. */
 export const planCosts = (plan: MirrorPlan): readonly PartCost[] => addCosts(plan, partsOf);
 
 /**
- * Bytes of the registry tree on a medium or on the disk of a host: every blob and manifest that is
- * served, and again those of the registry image, which has a separate form. Without links and the
- * files that the medium adds itself: some kilobytes for each image.
+ * Bytes of the registry tree on a medium or the disk of a host, and again those of the registry image, which
+ * has a separate form. Without some kilobytes for each image: links and the medium's own files.
  */
 export const sizeOfRegistry = ({ images, registryImage }: MirrorPlan): number =>
   sizeOf(images) + (registryImage ? sizeOf([registryImage]) : 0);
@@ -39,7 +37,7 @@ const sizeOf = (images: readonly PlannedImage[]): number =>
 /** The saving from leaving a bundle out, shared layers considered. Sizes are bytes. */
 export type BundleCost = Omit<PartCost, 'part'>;
 
-/** The cost of each bundle, by {@link bundleKey}. */
+/** By {@link bundleKey}. */
 export function planBundleCosts(plan: MirrorPlan): ReadonlyMap<string, BundleCost> {
   const bundlesOf: PartsOf = ({ neededBy }) =>
     new Set(
@@ -83,9 +81,9 @@ export type Omission = { readonly parts: readonly string[]; readonly size: numbe
 const MAX_OMISSIONS = 3;
 
 /**
- * The ways to save at least `excess` bytes: the smallest single parts that suffice; if no single
- * part does, the fewest that do so together, chosen by the bytes that each adds. Release, catalogs
- * and the registry image are never offered. Empty when leaving everything out does not suffice.
+ * The smallest single parts that suffice; if no part does, the fewest together, chosen by the bytes that each
+ * adds. Release, catalogs and the registry image are never offered. Empty if leaving all out does not
+ * suffice.
  */
 export function findOmissions(plan: MirrorPlan, excess: number): readonly Omission[] {
   const pieces = listPieces(listImages(plan), partsOf);
@@ -138,7 +136,6 @@ const listImages = ({ images, registryImage }: MirrorPlan): readonly PlannedImag
 const partsOf = ({ neededBy }: PlannedImage): ReadonlySet<string> =>
   new Set(neededBy.map(({ part }) => part));
 
-/** Every blob and manifest once, with all parts that need it. */
 function listPieces(images: readonly PlannedImage[], partsOf: PartsOf): readonly Piece[] {
   const pieces = new Map<Digest, Piece>();
   for (const image of images) {
@@ -153,7 +150,7 @@ function listPieces(images: readonly PlannedImage[], partsOf: PartsOf): readonly
 }
 
 /**
- * Fails as soon as the images alone are too large, before the base ISO or a layer is fetched.
+ * Fails before the base ISO or a layer is fetched.
  *
  * @throws ConfigError `iso.over-max-size`
  */
@@ -185,16 +182,16 @@ export function checkMaxSize(isoSize: number, maxSize: number | undefined, plan:
 const formatOmission = ({ parts, size }: Omission): string =>
   `${parts.join(' and ')} (${formatSize(size)})`;
 
-/** The blobs of a plan that neither the cache nor a seed has. */
-export async function findMissing(
-  { blobs }: MirrorPlan,
+export async function findMissing<Blob extends Content>(
+  blobs: readonly Blob[],
   {
     cache,
     seeds,
-  }: { readonly cache: Pick<BlobCache, 'has'>; readonly seeds: readonly BlobSource[] },
-): Promise<PlannedBlob[]> {
+  }: { readonly cache: Pick<BlobCache, 'list'>; readonly seeds: readonly BlobSource[] },
+): Promise<readonly Blob[]> {
+  const cached = await cache.list();
   const known = await Promise.all(
-    blobs.map(async (blob) => (await cache.has(blob.digest)) || (await hasLocal(seeds, blob))),
+    blobs.map(async (blob) => cached.has(blob.digest) || (await hasLocal(seeds, blob))),
   );
   return blobs.filter((_blob, index) => known[index] !== true);
 }
@@ -204,7 +201,6 @@ const FAT_TYPES = new Set([0x4d44]);
 const FAT_LIMIT = 2 ** 32 - 1;
 
 type SpaceNeeds = {
-  /** Path of the output. */
   readonly output: string;
   /** Bytes of the ISO, or of its part that is known so far. */
   readonly isoSize: number;
@@ -217,8 +213,6 @@ type SpaceNeeds = {
 };
 
 /**
- * Fails before any download that would not fit.
- *
  * @returns free bytes of the output's file system
  * @throws DiskError `disk.too-small`, `disk.file-too-large`, `device.too-small`
  */

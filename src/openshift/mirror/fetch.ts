@@ -1,6 +1,6 @@
 import type { LimitFunction } from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { findWorst, restate } from '../../base/download/fill-file.ts';
+import { findWorst, restate } from '../../base/download/source-answers.ts';
 import { IntegrityError, RegistryError, type SealiftError } from '../../base/errors.ts';
 import {
   type Descriptor,
@@ -26,8 +26,7 @@ export type FetchTools = Omit<ImageTools, 'onProgress'> & {
 type Read = (reference: Reference) => Promise<StoredManifest>;
 
 /**
- * The manifests of all images of all sets, in their order; a manifest that several need is asked
- * for once.
+ * In the order of the sets; a manifest that several need is asked for once.
  *
  * @throws an error that names each image that could not be fetched, and apart from them the images
  * that were not asked for because their registry is out of reach: with the code of the reason if
@@ -106,8 +105,8 @@ function select(
 type Failure = { readonly image: WantedImage; readonly error: SealiftError };
 
 /**
- * A reason that many images share is given once, with its code if it is the only one. Images that
- * were not asked for, because their registry is out of reach, are counted and not called missing.
+ * A reason is given once, with its code if it is the only one. Images that were not asked for, because their
+ * registry is out of reach, are counted and not called missing.
  */
 function summarise(failures: readonly Failure[], total: number): SealiftError {
   const [first] = failures;
@@ -169,10 +168,9 @@ function formatNeeds(needs: readonly Need[]): string {
 }
 
 /**
- * The signatures that cosign attaches to images: the tag `sha256-<hex>.sig` in the repository of
- * the signed manifest, which may be an index or one of its children. A missing tag means no
- * signature; any other answer than 404 is a failure, because media that lack a signature do not
- * install.
+ * The tag `sha256-<hex>.sig` in the repository of the signed manifest, an index or one of its children. A
+ * missing tag means no signature; any other answer than 404 is a failure, because media that lack a signature
+ * do not install.
  */
 export async function fetchSignatures(
   images: readonly FetchedImage[],
@@ -192,7 +190,6 @@ export async function fetchSignatures(
   return found.flat();
 }
 
-/** The place next to the image, in which nodes find it. */
 const placeOf = ({ wanted }: FetchedImage): string =>
   (wanted.signedCopy ?? wanted.destination).repository;
 

@@ -8,10 +8,7 @@ export type MirrorSetName = (typeof MIRROR_SETS)[number];
 
 export type MirrorScope = 'namespace' | 'repository';
 
-/**
- * A repository, a namespace or a whole registry, and the places of its copies for a node. Plain
- * JSON.
- */
+/** A repository, a namespace or a whole registry, and its copies for a node. Plain JSON. */
 export type PlannedMirror = {
   /** `registry/path`; the registry alone when repositories without a namespace represent it. */
   readonly source: string;
@@ -20,10 +17,7 @@ export type PlannedMirror = {
   /** Mirrors that are not on the media, host and path; asked after the ones that are. */
   readonly elsewhere?: readonly string[];
   readonly set: MirrorSetName;
-  /**
-   * The way in which pods name the images: an ImageDigestMirrorSet or an ImageTagMirrorSet tells
-   * the cluster.
-   */
+  /** For the cluster, an ImageDigestMirrorSet or an ImageTagMirrorSet. */
   readonly by: 'digest' | 'tag';
 };
 
@@ -38,10 +32,9 @@ export type MirroredImage = {
 type Mapping = Pick<PlannedMirror, 'source' | 'set' | 'by'> & { readonly mirror: string };
 
 /**
- * The only mapping from which the cluster's mirror sets and the nodes' registries.conf are made:
- * sets in the order of {@link MIRROR_SETS}, digests before tags, then in the order of the images.
- * Catalogs are not in it, because CatalogSources name their copies; signatures are looked up next
- * to the image that they sign.
+ * The only mapping for the cluster's mirror sets and the nodes' registries.conf: sets in the order of
+ * {@link MIRROR_SETS}, digests before tags, then in the order of the images. Without catalogs, whose copies
+ * CatalogSources name, and signatures, which are next to the image that they sign.
  */
 export function planMirrors(images: readonly MirroredImage[]): readonly PlannedMirror[] {
   const listed = images.filter(({ kind }) => kind !== 'catalog' && kind !== 'signature');
@@ -56,7 +49,7 @@ export function planMirrors(images: readonly MirroredImage[]): readonly PlannedM
   );
 }
 
-/** Adds mirrors to the known ones: to the entry of the same source, set and kind if it exists. */
+/** Extends the entry of the same source, set and kind if it exists. */
 export function joinMirrors(
   known: readonly PlannedMirror[],
   added: readonly PlannedMirror[],
@@ -75,7 +68,6 @@ export function joinMirrors(
   return [...joined.values()];
 }
 
-/** A copy's place as written in a cluster's objects and in registries.conf. */
 export const formatMirror = (registry: string, path: string): string =>
   path === '' ? registry : `${registry}/${path}`;
 
@@ -96,10 +88,9 @@ const keepRepository = ({ source, destination }: MirroredImage): Cut => ({
 });
 
 /**
- * A copy whose path ends with the path of its source represents the whole namespace: other images
- * of it are found without a separate entry. Whole parts of the path are compared, because `app`
- * within `my-app` is another name, and its namespace another place. The release image has two
- * copies, in an order that matters, so it always has a separate entry.
+ * A copy whose path ends with the path of its source represents the whole namespace. Whole parts of the path
+ * are compared: `app` within `my-app` is another name. The release image has two copies, in an order that
+ * matters, so it always has a separate entry.
  */
 function cutToScope(image: MirroredImage): Cut {
   const { registry, repository } = image.source;
@@ -111,9 +102,8 @@ function cutToScope(image: MirroredImage): Cut {
 }
 
 /**
- * Only the mirrors of the longest source that covers an image are asked, so an image that was
- * given another place can hide its namespace from others. Those get a separate entry, which may
- * hide others again.
+ * Only the mirrors of the longest source that covers an image are asked, so an image in another place can
+ * hide its namespace from others. Those get a separate entry, which may hide others again.
  */
 function addHidden(mappings: readonly Mapping[], whole: readonly Mapping[]): readonly Mapping[] {
   let all = mappings;

@@ -1,5 +1,6 @@
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
+import { maskLogin } from '../../base/text/redact.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 import type { SelectedBundle, SelectedCatalog } from '../catalog/selected.ts';
 import {
@@ -22,8 +23,7 @@ type Collected = { readonly problems: Unusable[]; readonly blocked: Map<string, 
 type Unusable = { readonly line: string; readonly image: string };
 
 /**
- * The images of every selected bundle and the catalogs themselves, one entry for each part that
- * needs one. A blocked image need not be a reference.
+ * One entry for each part that needs an image. A blocked image need not be a reference.
  *
  * @throws ConfigError `catalog.image-reference` that lists every reference that cannot be carried,
  * with catalog, package and bundle.
@@ -43,7 +43,6 @@ export function planOperatorSet(
   return { set: { name: 'operator', images }, blocked: [...collected.blocked.values()] };
 }
 
-/** The place of a catalog's image in the node's registry. */
 export function planCatalogDestination(catalog: SelectedCatalog): {
   readonly repository: string;
   readonly tag: string;
@@ -58,7 +57,7 @@ export function planCatalogDestination(catalog: SelectedCatalog): {
   return { repository, tag: tags[0] ?? 'latest' };
 }
 
-/** The name of a catalog on the media: it does not contain directories of this machine. */
+/** Does not contain directories of this machine. */
 export function nameCatalog(catalog: SelectedCatalog): string {
   if (!catalog.isLocal) return catalog.name;
   const { repository, tag } = planCatalogDestination(catalog);
@@ -120,7 +119,7 @@ function readReference(text: string): Reference | string {
     if (reference.tag !== undefined || reference.digest !== undefined) return reference;
     return `error parsing image ${text}: tag and digest are empty`;
   } catch (error) {
-    return `error parsing image ${text}: ${(error as SealiftError).message}`;
+    return `error parsing image ${maskLogin(text)}: ${(error as SealiftError).message}`;
   }
 }
 

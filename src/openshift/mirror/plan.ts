@@ -30,17 +30,13 @@ export type PlannedImage = {
   readonly signedCopy?: Destination;
   readonly neededBy: readonly Need[];
   readonly kind?: WantedImage['kind'];
-  /**
-   * The manifest that the source names first, then the children that are carried: an index may be
-   * sparse.
-   */
+  /** First the one that the source names, then the carried children: an index may be sparse. */
   readonly manifests: readonly Descriptor[];
   /** Configs and layers of the manifests, each once; foreign layers are not carried. */
   readonly blobs: readonly Descriptor[];
 };
 
 export type PlannedBlob = Descriptor & {
-  /** The names of the images that need it. */
   readonly users: readonly string[];
   /** Repositories from which it can be fetched, `registry/repository`. */
   readonly from: readonly string[];
@@ -53,9 +49,9 @@ export type MirrorPlan = {
   readonly registryImage?: PlannedImage;
   /** Each once, even if several images need it; sorted by digest. */
   readonly blobs: readonly PlannedBlob[];
-  /** Bytes of all manifests, each once. */
+  /** Bytes, each manifest once. */
   readonly manifestSize: number;
-  /** Bytes of all blobs, each once. */
+  /** Bytes, each blob once. */
   readonly blobSize: number;
   /** Further bytes that every image's blobs would take if no blob were shared. */
   readonly dedupeSaved: number;
@@ -92,12 +88,7 @@ export function planImage({ wanted, set, manifests }: FetchedImage): PlannedImag
   };
 }
 
-/**
- * Puts images together: every blob once, with the images that need it and the sources that have
- * it.
- *
- * @throws ConfigError `mirror.conflict` when two images that are pulled by tag claim the same one.
- */
+/** @throws ConfigError `mirror.conflict` when two images that are pulled by tag claim the same one. */
 export function mergeMirrorPlan(options: {
   readonly images: readonly PlannedImage[];
   readonly registryImage?: PlannedImage;
@@ -129,7 +120,6 @@ export function mergeMirrorPlan(options: {
   };
 }
 
-/** An image that claims tags of the node's registry. */
 type Claimant = {
   readonly name: string;
   /** Reference as it is named. */
@@ -141,14 +131,10 @@ type Claimant = {
 };
 
 /**
- * Gives every tag to one digest. Bundles name images as `repository:tag@digest`, and the images of
- * two versions often share the tag: nodes pull them by digest, so the tag is only a name that
- * keeps the image. The first image of the list keeps the tag, and the others get the tag of an
- * image by digest alone, `sha256-HEX`. An image that nodes pull by tag, or that the configuration
- * names itself, keeps its tag at any position in the list.
- *
- * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag, or a
- * second one would be next to the release image
+ * Gives every tag to one digest. Bundles name images as `repository:tag@digest`, and two versions often share
+ * the tag: nodes pull them by digest, so the tag is only a name that keeps the image. The first image keeps
+ * it, the others get the tag of an image by digest alone, `sha256-HEX`. An image that nodes pull by tag, or
+ * that the configuration names itself, keeps its tag at any position in the list.
  */
 function settleTags<Image extends Claimant>(images: readonly Image[]): readonly Image[] {
   refuseSecondRelease(images);
@@ -230,10 +216,7 @@ function mergeBlobs(images: readonly PlannedImage[]): PlannedBlob[] {
     .sort((a, b) => (a.digest < b.digest ? -1 : Number(a.digest > b.digest)));
 }
 
-/**
- * In the words of the cluster's mirror sets, an image that is neither release nor operator is
- * generic.
- */
+/** To the cluster's mirror sets, an image that is neither release nor operator is generic. */
 const toMirrored = (image: PlannedImage): readonly MirroredImage[] => {
   const { origin, destination, signedCopy, set, kind } = image;
   return [...(signedCopy ? [signedCopy] : []), destination].map((destination) => ({
@@ -244,10 +227,7 @@ const toMirrored = (image: PlannedImage): readonly MirroredImage[] => {
   }));
 };
 
-/**
- * A descriptor without the extra members of an index or annotations: the plan is compared and
- * kept.
- */
+/** Without the extra members of an index or annotations: the plan is compared and kept. */
 const toPlain = ({ mediaType, digest, size }: Descriptor): Descriptor => ({
   mediaType,
   digest,

@@ -6,7 +6,7 @@ import {
   type Reference,
 } from '../../registry/index.ts';
 import { getComponent, type Release } from '../release/release.ts';
-import { isAtLeast } from '../release/version.ts';
+import { isAtLeast, isMinorVersion } from '../release/version.ts';
 
 /** The registry server on the nodes: its image by digest, and how it is started. */
 export type RegistryImageChoice = {
@@ -15,7 +15,6 @@ export type RegistryImageChoice = {
   readonly useDistributionEntrypoint: boolean;
 };
 
-/** The origin of the registry server. */
 export type RegistryImageOrigin =
   | { readonly kind: 'configured' | 'component'; readonly reference: Reference }
   /** The component of the newest release of this minor version. */
@@ -33,9 +32,8 @@ export const CONFIGURE: Configure = `set imageRegistry.uri to ${SERVER}`;
 export const CONFIGURE_BY_OPTION: Configure = `name ${SERVER}, with --registry-image`;
 
 /**
- * The registry server that runs on the nodes: the configured image, else the payload's own. Before
- * 4.21 that is only the cluster's internal registry, which needs the cluster's API; then the
- * component of the newest 4.21 release of the same architecture takes its place.
+ * The configured image, else the payload's own. Before 4.21 that is only the cluster's internal registry,
+ * which needs the cluster's API: the component of the newest 4.21 release takes its place.
  *
  * @throws ConfigError `release.no-registry-image` for a later release without the component,
  * `reference.malformed`
@@ -58,15 +56,11 @@ export function chooseRegistryImage(options: {
   return { kind: 'component', reference: getRegistryComponent(release, configure) };
 }
 
-/**
- * True if a release of this version, `X.Y` or `X.Y.Z`, has no registry that could serve the media.
- */
+/** @param version `X.Y` or `X.Y.Z` */
 export const needsNewerRelease = (version: string): boolean =>
-  !isAtLeast(/^\d+\.\d+$/.test(version) ? `${version}.0` : version, `${FIRST_MINOR}.0`);
+  !isAtLeast(isMinorVersion(version) ? `${version}.0` : version, `${FIRST_MINOR}.0`);
 
-/**
- * The image that replaces the registry server of an older release is in no mirror of that release.
- */
+/** The newer server's image is in no mirror of the older release. */
 export const noRegistryOffline = (version: string, hint: Configure): ConfigError =>
   new ConfigError(
     'release.no-registry-image',
@@ -86,11 +80,9 @@ export function getRegistryComponent(release: Release, hint: Configure): Referen
   );
 }
 
-/** The message if the newer release cannot be resolved. */
 export const describeNewerRelease = (version: string, minor: string): string =>
   `release ${version} has no registry that can serve the media, and the newest ${minor} release, whose registry can, cannot be resolved`;
 
-/** The part of an image's config that describes how it is started. */
 export type StartConfig = {
   readonly architecture: string;
   /** Entrypoint and Cmd. */
@@ -135,8 +127,8 @@ type Inspected = {
 };
 
 /**
- * True if a configured image must be started like OpenShift's `docker-registry`: by its labels or
- * its command, and the files that this needs.
+ * True if an image must be started like OpenShift's `docker-registry`, by its labels or command and the files
+ * that this needs.
  *
  * @throws ConfigError `registry-image.cluster-only` for the image of a release before 4.21,
  * `registry-image.no-command`, `registry-image.not-distribution`
@@ -181,10 +173,7 @@ function requireServer({ reference, config: { command }, files }: Inspected): vo
   });
 }
 
-/**
- * @throws ConfigError `registry-image.no-openssl` if neither the hosts nor the image can make the
- * registry's certificate
- */
+/** @throws ConfigError `registry-image.no-openssl` if neither hosts nor image can make the certificate */
 export function requireOpenssl(
   { reference, files }: Pick<Inspected, 'reference' | 'files'>,
   version: string,

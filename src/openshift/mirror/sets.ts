@@ -5,13 +5,9 @@ import { compileGoPattern } from '../../base/text/go-pattern.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import { digestOfRelease, type Release } from '../release/release.ts';
 
-/** The place of an image in the node's registry. */
 export type Destination = { readonly repository: string; readonly tags: readonly string[] };
 
-/**
- * A part of the configuration that could be left out, and the bundle or catalog in it that wants
- * an image.
- */
+/** A part of the configuration that wants an image and could be left out. */
 export type Need = {
   /** `release`, `additional images`, or the package of an operator. */
   readonly part: string;
@@ -27,9 +23,7 @@ export type WantedImage = {
   /** Reference as it is named, by tag or digest or both. */
   readonly source: Reference;
   readonly destination: Destination;
-  /**
-   * A second place, which nodes ask first, with the signatures that may not be at the other place.
-   */
+  /** A second place, which nodes ask first, with the signatures that the other one may not have. */
   readonly signedCopy?: Destination;
   readonly neededBy: readonly Need[];
   /** Set for an image that is named in another way than other images of its set, or not at all. */
@@ -40,10 +34,8 @@ export type WantedImage = {
 
 export type ImageSetName = 'release' | 'operator' | 'additional' | 'workspace' | 'registry';
 
-/** Images that are wanted for one kind of reason. */
 export type ImageSet = { readonly name: ImageSetName; readonly images: readonly WantedImage[] };
 
-/** An additional image of the configuration. */
 export type AdditionalImage = {
   readonly name: string;
   readonly targetRepo?: string;
@@ -54,7 +46,6 @@ export type AdditionalImage = {
 export const RELEASE_REPOSITORY = 'openshift/release';
 export const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
 
-/** The part of the configuration to which additional images belong. */
 export const ADDITIONAL_IMAGES = 'additional images';
 
 /** The name of the release image in its set; no component has this name. */
@@ -64,10 +55,9 @@ const MAX_TAG_SIZE = 128;
 const TRUNCATED_TAG_SIZE = 127;
 
 /**
- * The release image and its components. The release image is in two repositories, under one tag in
- * each, the hex of its digest. In `openshift/release-images` no other image may have a tag,
- * because the machine config daemon makes a digest of any tag that it finds there. Nodes ask
- * `openshift/release` first, which has the signature that they look for next to the image.
+ * The release image is in two repositories, under one tag in each, the hex of its digest. In
+ * `openshift/release-images` no other image may have a tag, because the machine config daemon makes a digest
+ * of any tag there. Nodes ask `openshift/release` first, which has the signature next to the image.
  */
 export function planReleaseSet(release: Release): ImageSet {
   const tag = hexOf(digestOfRelease(release));
@@ -94,8 +84,8 @@ export function planReleaseSet(release: Release): ImageSet {
 }
 
 /**
- * A release that a cluster passes on its way to a later one. None of its images has a tag: there
- * is room for the tag of one release, and nodes pull by digest.
+ * A release on the way to a later one. No tags: there is room for those of one release, and nodes pull by
+ * digest.
  */
 export function planPassedSet(release: Release): ImageSet {
   const { name, images } = planReleaseSet(release);
@@ -112,8 +102,7 @@ export function planPassedSet(release: Release): ImageSet {
 }
 
 /**
- * Additional images keep their path and tag. An image that is only named by digest gets a tag made
- * of the digest.
+ * Images keep their path and tag. An image that is only named by digest gets a tag made of it.
  *
  * @throws ConfigError `mirror.no-version` for a name with neither tag nor digest, `mirror.twice`
  * when two names mean one image, `reference.malformed`
@@ -172,10 +161,7 @@ const namedTwice = (first: string, second: string): ConfigError =>
     { expected: first, found: second, hint: 'remove one of the two' },
   );
 
-/**
- * One image for all references that name it in the same way and want it in the same place: it
- * belongs to the first set that has it, has its first name, and has every set's need.
- */
+/** Joins equal references for one place: the image keeps its first set and name, and has every set's need. */
 export function mergeSets(sets: readonly ImageSet[]): readonly ImageSet[] {
   const merged = new Map<string, { image: WantedImage; needs: Map<string, Need> }>();
   const order = sets.map(({ name, images }) => {
@@ -218,8 +204,7 @@ export function compileBlocked(patterns: readonly string[]): FindBlocking {
 }
 
 /**
- * Removes the images whose source or destination a pattern matches at any position. Patterns are
- * regular expressions as Go writes them, as far as JavaScript supports the same.
+ * Removes the images whose source or destination a pattern matches at any position.
  *
  * @throws ConfigError `pattern.malformed`, `mirror.release-blocked`
  */

@@ -33,10 +33,7 @@ import { selectServed, type ServedManifests } from './served-kinds.ts';
 
 export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
-    /**
-     * registries.conf of the nodes; default: it leads from the mirrors' sources to the node's
-     * registry.
-     */
+    /** Default: it leads from the mirrors' sources to the node's registry. */
     readonly registriesConf?: string;
     /** True if the cluster accepts images of OpenShift without a signature. */
     readonly disableImagePolicy: boolean;
@@ -50,10 +47,9 @@ export const BOOTSTRAP_IGNITION_PATH = '/usr/lib/ignition/base.d/99-bootstrap.ig
 const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
 
 /**
- * The system configuration of a booted medium: the local registry, the extra manifests and the
- * files that the rendezvous host passes on to the others. The user's configuration in the embed
- * area is applied on top and wins if both have a path, so this configuration replaces no file of
- * the installer.
+ * The system configuration of a booted medium: the local registry, the extra manifests and the files that the
+ * rendezvous host passes on. The user's configuration in the embed area is applied on top and wins if both
+ * have a path, so this configuration replaces no file of the installer.
  *
  * Holds no pull secret. Holds the hash of core's password, if there is one.
  *
@@ -65,10 +61,12 @@ export function renderBootstrapIgnition(input: BootstrapInput): IgnitionConfig {
       image: input.registryImage,
       interactive: input.interactive,
       stage: 'live',
+      ...withoutUndefined({ registryOn: input.registryOn }),
     }),
     renderService(input),
     // A web interface takes the host names from a person, not from a configuration image.
-    input.interactive ? { files: [], units: [] } : renderHostNames(),
+    input.interactive ? { files: [], units: [] } : renderForConfigImages(),
+    ...(input.registryOn === 'partition' ? [renderVirtualDevice()] : []),
     { files: renderMarkers(input), units: [] },
     { files: renderManifests(input), units: [] },
   ];
@@ -85,7 +83,6 @@ export function renderBootstrapIgnition(input: BootstrapInput): IgnitionConfig {
   };
 }
 
-/** The settings of the assisted service on the rendezvous host. */
 function renderService(input: BootstrapInput): {
   readonly files: readonly File[];
   readonly units: readonly Unit[];
@@ -126,10 +123,22 @@ function renderService(input: BootstrapInput): {
   };
 }
 
-/** Names of hosts come with the configuration image, and must exist when the hosts register. */
-const renderHostNames = () => ({
+/**
+ * Names of hosts come with the configuration image, and must exist when the hosts register. The image may be
+ * on the medium itself, where the installer's rule of udev does not look.
+ */
+const renderForConfigImages = () => ({
   files: [renderScript('apply-hostnames.sh')],
-  units: [renderDropIn('agent.service', '10-host-name.conf')],
+  units: [
+    renderDropIn('agent.service', '10-host-name.conf'),
+    renderEnabledUnit('show-config-image.service'),
+  ],
+});
+
+/** The device that keeps the installer from replacing the partitions that the host was booted from. */
+const renderVirtualDevice = () => ({
+  files: [renderScript('create-virtual-device.sh')],
+  units: [renderEnabledUnit('create-virtual-device.service')],
 });
 
 /** Empty files whose presence is the message. */
@@ -146,8 +155,7 @@ const renderManifests = (input: BootstrapInput): File[] =>
   );
 
 /**
- * The manifests that the cluster gets, each of a kind that its release serves, and warnings about
- * the ones that it does not serve unchanged.
+ * Manifests of kinds that the release serves; warnings are about the others.
  *
  * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
  */
@@ -183,7 +191,6 @@ const INTERACTIVE_SENTINEL = '/etc/assisted/interactive-ui';
 /** Made by the installer for another registry; ours is in the bootstrap configuration. */
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 
-/** The registries.conf of the nodes in the configuration of a medium; undefined if there is no such file. */
 export function readRegistriesConf({ storage }: IgnitionConfig): string | undefined {
   const file = storage?.files?.find(({ path }) => path === REGISTRIES_CONF);
   return file && decodeFileContent(file)?.toString('utf8');
@@ -195,10 +202,7 @@ export type EmbeddedInput = {
   readonly registriesConf: string;
 };
 
-/**
- * The user's configuration without an installer: registries and the environment of agents, the same for
- * every host and every site. For media that need no assisted installer.
- */
+/** The user's configuration on media that need no assisted installer; the same for every host and site. */
 export function renderEmbeddedUnconfigured(input: EmbeddedInput): IgnitionConfig {
   const { release } = input;
   return {
@@ -218,8 +222,8 @@ export function renderEmbeddedUnconfigured(input: EmbeddedInput): IgnitionConfig
 }
 
 /**
- * The installer's configuration fitted to the medium: its registries.conf would win over ours and
- * is dropped; the sentinel of the interactive flow is present exactly once when the flow is on.
+ * Drops the installer's registries.conf, which would win over ours; with the interactive flow, its sentinel
+ * is present exactly once.
  */
 export function adaptUnconfigured(
   config: IgnitionConfig,

@@ -3,7 +3,6 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Reference } from '../../registry/index.ts';
 import { formatDefaultSourceName, formatManifest, type NodeManifest } from './manifests.ts';
 
-/** A catalog image as the node serves it. */
 export type ServedCatalog = {
   /** Reference of the catalog in the configuration. */
   readonly name: string;
@@ -15,14 +14,11 @@ export type ServedCatalog = {
 
 export type CatalogResourcesInput = {
   readonly catalogs: readonly ServedCatalog[];
-  /** The node's registry, host and port. */
+  /** Host and port. */
   readonly registry: string;
   /** True if CatalogSources get the names that a connected cluster gives them. */
   readonly useDefaultSourceNames: boolean;
-  /**
-   * True if the image is named by its digest, if known, because the tag may name another image in
-   * the same registry.
-   */
+  /** True if images are named by digest, if known: the tag may name another image in the registry. */
   readonly pinned?: boolean;
 };
 
@@ -36,9 +32,8 @@ const HASH_SIZE = 8;
 const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 
 /**
- * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>.yaml`, with a
- * name of at most 63 characters. They go to the nodes as extra manifests, next to the user's,
- * whose catalogs may not have the same names.
+ * A CatalogSource for each catalog in its own file, `cs-<repository>-<version>.yaml`, with a name of at most
+ * 63 characters. They go to the nodes next to the user's manifests, whose catalogs may not have these names.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -62,9 +57,8 @@ export function renderCatalogResources(input: CatalogResourcesInput): readonly N
 }
 
 /**
- * A ClusterCatalog for each catalog, named `cc-<repository>-<version>`, for clusters that have
- * operator-controller. The extra manifests of nodes leave them out: if the capability is off, the
- * kind is unknown, and a cluster's bootstrap waits for it forever.
+ * ClusterCatalogs `cc-<repository>-<version>`, for clusters that have operator-controller. Nodes do not get
+ * them: if the capability is off, a cluster's bootstrap waits forever for the unknown kind.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -100,10 +94,7 @@ function formatImage(catalog: ServedCatalog, registry: string, pinned = false): 
     : `${image}:${destination.tag}`;
 }
 
-/**
- * The digest, if the configuration names a catalog by digest alone, unless it gives a tag to the
- * copy.
- */
+/** The digest, if the configuration names a catalog by it alone and gives its copy no tag. */
 const pinOf = ({ source, destination }: ServedCatalog): Digest | undefined =>
   source.tag === undefined && destination.tag.startsWith('sha256-') ? source.digest : undefined;
 
@@ -123,10 +114,7 @@ function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
   );
 }
 
-/**
- * The end of a name that is too long is replaced by a hash of the place in the registry, which is
- * unique.
- */
+/** Ends a name that is too long with a hash of the place in the registry, which is unique. */
 function shorten(name: string, { destination }: ServedCatalog): string {
   if (name.length <= MAX_NAME_SIZE) return name;
   const hash = hexOf(digestOf(`${destination.repository}:${destination.tag}`)).slice(0, HASH_SIZE);

@@ -31,7 +31,6 @@ import {
 } from './mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './registry.ts';
 
-/** A release by the digest of its image, with the architecture of its hosts. */
 export type NodeRelease = {
   readonly version: string;
   /** `registry/repository@sha256:...` */
@@ -58,7 +57,6 @@ export type GeneratedManifestsInput = {
   readonly releaseSignatures: readonly Uint8Array[];
 };
 
-/** The manifests that the appliance itself generates for the cluster, one object per file. */
 export function planGeneratedManifests(input: GeneratedManifestsInput): readonly NodeManifest[] {
   const { corePasswordHash } = input;
   const registry = registryOf(input);
@@ -74,12 +72,7 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
   ];
 }
 
-/**
- * Manifests that users may also have among their own, and that are therefore returned together
- * with them: catalog sources and the signatures of the release.
- *
- * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
- */
+/** Manifests that users may also have among their own: catalog sources and release signatures. */
 export const planMirrorManifests = (input: GeneratedManifestsInput): readonly NodeManifest[] => [
   ...(input.mirrorResources ?? []),
   ...renderCatalogResources({ ...input, registry: registryOf(input) }),
@@ -87,7 +80,7 @@ export const planMirrorManifests = (input: GeneratedManifestsInput): readonly No
 ];
 
 /**
- * ClusterCatalogs, which media leave out: those of a workspace, and one for each other catalog.
+ * ClusterCatalogs of a workspace, and one for each other catalog; media leave them out.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -136,10 +129,7 @@ const renderCorePassword = (role: Role, passwordHash: string): NodeManifest => {
   return { name: `${name}.yaml`, text: formatMachineConfig({ name, role, passwd }) };
 };
 
-/**
- * One for each role, if they are wanted, by the version that the payload serves. If a payload
- * serves no version, they are given as `v1`, so that the check of kinds reports what is left out.
- */
+/** One for each role. If a payload serves no version, they are `v1`: the check of kinds then reports them. */
 export function planPinnedImageSets({
   createPinnedImageSets,
   definitions,
@@ -168,8 +158,7 @@ const renderPinnedImageSet = (
 });
 
 /**
- * The assisted service and the machine config operator look for this manifest by its file name. A
- * payload that does not define its kind would wait for it until its bootstrap fails.
+ * The machine config operator finds it by file name. Without its kind, bootstrap waits for it until it fails.
  */
 function planInternalReleaseImage({
   release: { version, arch },
@@ -202,7 +191,6 @@ export type CarriedForCluster = {
   readonly workspace?: Pick<SurveyedWorkspace, 'resources' | 'catalogImages'>;
 };
 
-/** The settings in the configuration for how a cluster uses the media. */
 export type ClusterSettings = {
   readonly interactive: boolean;
   readonly enableDefaultSources: boolean;
@@ -210,7 +198,7 @@ export type ClusterSettings = {
   readonly useDefaultSourceNames: boolean;
 };
 
-/** The part of the media that a cluster is given: its mirrors, catalogs and release. No secret. */
+/** Has no secret. */
 export const describeCluster = (
   { release, plan, catalogs, signatures, workspace }: CarriedForCluster,
   {
@@ -242,10 +230,7 @@ const listPinned = ({ images }: MirrorPlan): readonly string[] => [
   ),
 ];
 
-/**
- * The catalogs, without the ones that a workspace has resources for, also if oc-mirror put them
- * below a namespace.
- */
+/** Without those that a workspace has resources for, also if oc-mirror put them below a namespace. */
 export const describeNodeCatalogs = (
   catalogs: readonly SelectedCatalog[],
   workspace?: Pick<SurveyedWorkspace, 'catalogImages'>,

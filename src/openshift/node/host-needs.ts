@@ -9,7 +9,7 @@ export type HostNeed = {
 };
 
 export type HostNeedsInput = {
-  /** Major and minor version of the release, such as `4.22`. */
+  /** Such as `4.22`. */
   readonly minor: string;
   /** Bytes of the registry that each host copies to its disk; absent if no host copies. */
   readonly copied?: number;
@@ -27,7 +27,7 @@ const SYSTEM = 40 * GB;
 const INTERNAL = 220 * GB;
 
 /**
- * Lists the needs of hosts, by the checks that the assisted service makes before an installation (assisted-service,
+ * By the checks of the assisted service before an installation (assisted-service,
  * `internal/hardware/validator.go`, the defaults of its requirements), and the copy of the registry on top.
  */
 export function listHostNeeds(input: HostNeedsInput): readonly HostNeed[] {

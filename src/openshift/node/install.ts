@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hexOf, type Digest } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   type File,
   IGNITION_VERSION,
@@ -19,12 +20,14 @@ import {
   renderNodeRegistry,
   renderRegistryEnvironment,
   type NodeRegistry,
+  type RegistryCarrier,
   type RegistryImage,
   renderEnabledUnit,
   renderScript,
   renderText,
   renderUnit,
 } from './registry.ts';
+import { renderDiskMenu } from './recovery.ts';
 import { renderUpgradeHost } from './upgrade.ts';
 
 /** The registry's tree on the medium. */
@@ -35,7 +38,6 @@ export type EmbeddedTree = {
   readonly digest: Digest;
 };
 
-/** The values that an installed host needs. */
 export type InstallInput = {
   readonly registryImage: RegistryImage;
   readonly interactive: boolean;
@@ -45,10 +47,12 @@ export type InstallInput = {
   readonly stopLocalRegistry: boolean;
   /** True if installed hosts do not run our registry, because the cluster's own takes over. */
   readonly skipLocalRegistry: boolean;
-  /**
-   * Place of the registry's data: hosts copy it to their disk, or always read it from the medium.
-   */
+  /** Hosts copy the registry's data to their disk, or always read it from the medium. */
   readonly registryData: 'copy' | 'medium';
+  /** Default: `iso`. */
+  readonly registryOn?: RegistryCarrier;
+  /** Further kernel arguments of the recovery entry, if the registry is on a partition. */
+  readonly menuKargs?: readonly string[];
   readonly registryTree: EmbeddedTree;
   readonly createPinnedImageSets: boolean;
   /** References of the images to pin, as they are named before mirroring. */
@@ -57,10 +61,7 @@ export type InstallInput = {
   readonly crs: readonly NodeManifest[];
 };
 
-/**
- * Placeholder that the rendezvous host, which alone knows its address, replaces by the file at
- * this path on it.
- */
+/** Replaced by the file at this path on the rendezvous host, which alone knows its address. */
 export const RENDEZVOUS_PLACEHOLDER = 'placeholder-content-for-rendezvous-host.env';
 
 /** Directory that the script which stops the registry also checks for PinnedImageSets. */
@@ -68,8 +69,8 @@ const PINNED_IMAGE_SETS = '/etc/assisted/pinned-image-sets';
 const CUSTOM_RESOURCES = '/etc/assisted/extra-manifests/post-installation';
 
 /**
- * The configuration that every host applies at the first boot from its disk. It travels inside the
- * bootstrap configuration and reaches the hosts through the assisted service.
+ * Applied by every host at the first boot from its disk. It travels inside the bootstrap configuration and
+ * reaches the hosts through the assisted service.
  */
 export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
   const parts = [
@@ -79,6 +80,7 @@ export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
     renderUpgrade(input),
     renderPinnedImageSets(input),
     renderCustomResources(input.crs),
+    ...(input.registryOn === 'partition' ? [renderRecovery(input.menuKargs)] : []),
   ];
   return {
     ignition: { version: IGNITION_VERSION },
@@ -86,6 +88,15 @@ export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
     systemd: { units: parts.flatMap((part) => part.units) },
   };
 }
+
+/** The menu entry by which an installed host starts the recovery partition; it is never the default. */
+const renderRecovery = (kargs: readonly string[] = []): Part => ({
+  files: [
+    renderScript('add-grub-menuitem.sh'),
+    textFile('/etc/assisted/user.cfg', renderDiskMenu({ stage: 'installed', kargs }), 0o644),
+  ],
+  units: [renderEnabledUnit('add-grub-menuitem.service')],
+});
 
 type Part = { readonly files: readonly File[]; readonly units: readonly Unit[] };
 
@@ -110,6 +121,7 @@ function renderRegistry(input: InstallInput): Part {
     image: input.registryImage,
     interactive: input.interactive,
     stage: 'installed',
+    ...withoutUndefined({ registryOn: input.registryOn }),
     internalReleaseImage:
       input.interactive && findInternalReleaseImage(input.definitions) !== undefined,
   };
@@ -132,10 +144,7 @@ function renderRegistry(input: InstallInput): Part {
   };
 }
 
-/**
- * The files that make a host independent of the medium: by its own copy of the registry's data, if
- * `registryData` asks for one, or by a copy that the installer made.
- */
+/** Makes a host independent of the medium: by its own copy of the data, or one that the installer made. */
 function renderRegistryCopy({ skipLocalRegistry, registryData, registryTree }: InstallInput): Part {
   if (skipLocalRegistry) return { files: [], units: [] };
   const script = renderScript('copy-registry-data.sh', {
@@ -146,10 +155,7 @@ function renderRegistryCopy({ skipLocalRegistry, registryData, registryTree }: I
   return { files: [script], units: [renderEnabledUnit('copy-registry-data.service')] };
 }
 
-/**
- * Clusters without the mirrors or the registry that these files need cannot be upgraded from an
- * ISO.
- */
+/** Without the mirrors or the registry of these files, no cluster can be upgraded from an ISO. */
 function renderUpgrade(input: InstallInput): Part {
   const { interactive, skipLocalRegistry, stopLocalRegistry } = input;
   if (interactive || skipLocalRegistry || stopLocalRegistry) return { files: [], units: [] };
@@ -157,9 +163,8 @@ function renderUpgrade(input: InstallInput): Part {
 }
 
 /**
- * The sets again, in addition to the ones among the manifests of the installation, which have no
- * effect in releases in which the sets are a technology preview. A release that never serves them
- * gets the files alone: the registry of a host that waits for its pinned images then runs forever.
+ * Repeats the sets of the installation, which have no effect while they are a technology preview. A release
+ * that never serves them gets the files alone: a registry that waits for pinned images then runs forever.
  */
 function renderPinnedImageSets(input: InstallInput): Part {
   const manifests = planPinnedImageSets(input);
@@ -196,9 +201,8 @@ const ROUNDS = 5000;
 const SALT_SIZE = 16;
 
 /**
- * The password as `$6$salt$hash`: Ulrich Drepper's "Unix crypt using SHA-256 and SHA-512", version
- * 0.6, with its 5000 rounds. The salt is the caller's, so that the same inputs give the same medium;
- * 1 to 16 characters of `./0-9A-Za-z`. Takes about 20 ms.
+ * `$6$salt$hash`: Ulrich Drepper's "Unix crypt using SHA-256 and SHA-512", version 0.6, with its 5000 rounds.
+ * The caller's salt, so that same inputs give the same medium; 1 to 16 of `./0-9A-Za-z`. Takes about 20 ms.
  */
 export function hashCorePassword(password: string, salt: string): string {
   if (!/^[./0-9A-Za-z]{1,16}$/.test(salt)) {

@@ -7,18 +7,13 @@ import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from '.
 export type NodeLookup = (image: Reference) => readonly string[];
 
 /**
- * The places in which a node looks for an image: the nodes' own registries.conf, resolved as
- * containers/image does. A mirror counts for digests and for tags alike, because the file that is
- * written for nodes does not tell them apart.
+ * Resolves the nodes' own registries.conf as containers/image does. A mirror counts for digests and for tags
+ * alike, because the file that is written for nodes does not tell them apart.
  */
 export const createNodeLookup = (mirrors: readonly PlannedMirror[]): NodeLookup =>
   createConfLookup(formatNodeRegistriesConf(mirrors, { interactive: true }));
 
-/**
- * The places that a registries.conf of nodes names, such as the one on a medium.
- *
- * @throws ConfigError `registries-conf.malformed`
- */
+/** @throws ConfigError `registries-conf.malformed` */
 export function createConfLookup(text: string): NodeLookup {
   const conf = parseRegistriesConf(text, 'registries.conf of the nodes');
   return (image) => [

@@ -21,16 +21,12 @@ import { findPayloadFaults } from './payloads.ts';
 import { explainYaml, parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
 
-/**
- * A YAML file by its base name. It has one document if it is for a node, and any number of documents
- * before it is split.
- */
+/** A YAML file by its base name: for a node, it has one document; before it is split, any number. */
 export type NodeManifest = { readonly name: string; readonly text: string };
 
 /**
- * The manifests as nodes get them: each document in its own file, `<base>-<n><extension>`.
- * ClusterCatalogs are left out, because an appliance's cluster has no operator for them. With
- * `useDefaultSourceNames` CatalogSources get the names of a connected cluster.
+ * The manifests as nodes get them: each document in its own file, `<base>-<n><extension>`. Leaves out
+ * ClusterCatalogs: an appliance's cluster has no operator for them.
  *
  * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
  */
@@ -53,10 +49,7 @@ export type CustomResource = NodeManifest & {
   readonly namespace: string | undefined;
 };
 
-/**
- * The resources that wait for their operators, split into one document per file; the namespace
- * identifies the operator.
- */
+/** One document per file; the namespace identifies the operator that a resource waits for. */
 export function planCustomResources(sources: readonly NodeManifest[]): readonly CustomResource[] {
   const resources = sources
     .flatMap(splitDocuments)
@@ -70,15 +63,11 @@ export function planCustomResources(sources: readonly NodeManifest[]): readonly 
   return resources;
 }
 
-/**
- * One object as a YAML document with sorted keys; strings that YAML 1.1 would read as numbers are
- * quoted.
- */
+/** Keys are sorted; strings that YAML 1.1 would read as numbers are quoted. */
 export const formatManifest = (object: object): string =>
   stringify(object, { version: '1.1', sortMapEntries: true, lineWidth: 0 });
 
 export type SplitDocument = NodeManifest & {
-  /** Name of the file that contains it. */
   readonly file: string;
   readonly document: Document;
   /** Line of the file at an offset of the document's nodes. */
@@ -86,7 +75,7 @@ export type SplitDocument = NodeManifest & {
 };
 
 /**
- * Refuses a Secret or a ConfigMap that the API of the cluster would refuse, and a List, which it does not know: the
+ * Refuses a Secret or ConfigMap that the cluster's API would refuse, and a List, which it does not know: the
  * installation waits until each manifest is applied.
  */
 function requireObject(file: SplitDocument): SplitDocument {
@@ -122,8 +111,7 @@ export function splitDocuments(source: NodeManifest): SplitDocument[] {
     .map(({ text, document }, index) => {
       const where = `document ${index} of manifest ${source.name}`;
       const error = document.errors[0];
-      // The parser's message names the error and its place, but quotes no text: the file may be a
-      // Secret.
+      // The parser's message quotes no text: the file may be a Secret.
       const lineOf = (offset: number): number => source.text.slice(0, offset).split('\n').length;
       if (error) {
         const line = lineOf(error.pos[0]);
@@ -139,10 +127,7 @@ export function splitDocuments(source: NodeManifest): SplitDocument[] {
     });
 }
 
-/**
- * True if the document is null; all of it is composed as a reader would, aliases and merges
- * included.
- */
+/** True if the document is null; composes all of it, aliases and merges included. */
 function isEmpty(document: Document, name: string): boolean {
   try {
     return document.toJS() === null;
@@ -188,10 +173,7 @@ function readDocuments(source: string): { text: string; document: Document }[] {
   });
 }
 
-/**
- * The name that a connected cluster gives to this catalog: `cs-redhat-operator-index-v4-19`
- * becomes `redhat-operators`. Other names are unchanged.
- */
+/** `cs-redhat-operator-index-v4-19` becomes `redhat-operators`; other names are unchanged. */
 export const formatDefaultSourceName = (name: string): string => {
   const operator = /(\w+)-operator-index/.exec(name)?.[1];
   return operator === undefined ? name : `${operator}-operators`;
@@ -212,7 +194,6 @@ function catalogNameOf(document: Document): string[] {
   return isSource ? [`CatalogSource ${String(namespace)}/${name}`] : [];
 }
 
-/** @throws ConfigError `manifest.duplicate` */
 export function refuseDuplicates(names: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of names) {
@@ -259,7 +240,7 @@ export type UserManifests = {
 const MANIFESTS = { domain: 'manifest' };
 
 /**
- * Reads the manifests next to a configuration; absent folders are empty.
+ * Absent folders are empty.
  *
  * @throws ConfigError `manifest.malformed`, `manifest.duplicate`, `manifest.unreadable`,
  * `manifest.too-large`

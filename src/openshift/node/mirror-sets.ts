@@ -15,9 +15,8 @@ type Entry = { readonly source: string; readonly mirrors: readonly string[] };
 const RELEASE_REGISTRIES = ['quay.io', 'registry.ci.openshift.org'];
 
 /**
- * The cluster's own mirror configuration: `idms-release-0`, `itms-operator-0`, ..., one object per
- * file, the ones by digest first; `suffix` replaces the 0. `registries` are the node's, host and
- * port, in the order in which they are asked.
+ * `idms-release-0`, `itms-operator-0`, ..., one object per file, the ones by digest first; `suffix` replaces
+ * the 0. `registries` are the node's, host and port, in the order in which they are asked.
  */
 export function renderMirrorSets(
   mirrors: readonly PlannedMirror[],
@@ -45,9 +44,8 @@ export function renderMirrorSets(
 }
 
 /**
- * A release from the user's own registry: the node's registry may have any other image that the
- * cluster asks that registry for. Empty for releases of the usual registries. `release` is the
- * reference of its image.
+ * The node's registry may have any other image of the user's own registry. Empty for releases of the usual
+ * registries. `release` is the reference of the image.
  */
 export function renderLocalRegistryMirror(
   release: string,
@@ -85,7 +83,6 @@ const renderSet = (
 export function renderSignatureConfigMap(release: {
   readonly digest: Digest;
   readonly signatures: readonly Uint8Array[];
-  /** Name of the object. */
   readonly name?: string;
 }): NodeManifest {
   const { digest, signatures, name = 'mirrored-release-signatures' } = release;
@@ -110,10 +107,9 @@ export function renderSignatureConfigMap(release: {
 }
 
 /**
- * `/etc/containers/registries.conf` of the nodes: every source is read from the node's own
- * registry and, if upgrade ISOs are possible, then from the registry of the upgrade ISO. Several
- * mirrors of one source are in one table, because a second table of the same prefix would be an
- * error. Pulls by tag have no separate file, so sources of every kind of mirror set are here.
+ * Every source is read from the node's own registry and, if upgrade ISOs are possible, then from the ISO's.
+ * Mirrors of one source share a table: two of the same prefix would be an error. Pulls by tag have no
+ * separate file, so sources of every kind of mirror set are here.
  */
 export function formatNodeRegistriesConf(
   mirrors: readonly PlannedMirror[],

@@ -2,8 +2,8 @@ import { objectOrEmpty } from '../../base/lists.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
 
 /*
- * Owns the payloads of Secrets and ConfigMaps: `data`, `stringData` and `binaryData`, by the rules of the Kubernetes
- * API, which refuses the whole object for one wrong value.
+ * Owns `data`, `stringData` and `binaryData` of Secrets and ConfigMaps, by the rules of the Kubernetes API,
+ * which refuses the whole object for one wrong value.
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -18,7 +18,7 @@ const FORMS: Readonly<Record<string, Readonly<Record<string, Form>>>> = {
   ConfigMap: { data: 'text', binaryData: 'base64' },
 };
 
-/** All faults of an object's payload; empty for objects of other kinds. */
+/** Empty for objects of other kinds. */
 export function findPayloadFaults(object: Members): readonly PayloadFault[] {
   const { kind, apiVersion = 'v1' } = object;
   const forms = apiVersion === 'v1' && typeof kind === 'string' ? FORMS[kind] : undefined;

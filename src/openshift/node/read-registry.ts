@@ -1,4 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { maskLogin } from '../../base/text/redact.ts';
 import { joinProblem, printable } from '../../base/text/words.ts';
 import { type IgnitionConfig, isInstalled, type Unit } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
@@ -77,7 +78,7 @@ function readSetting(
 }
 
 /**
- * registries.conf of the live system; undefined without one.
+ * Undefined if the live system has no registries.conf.
  *
  * @throws ConfigError `registries-conf.malformed`
  */
@@ -97,8 +98,8 @@ const SETS = [
 ] as const;
 
 /**
- * registries.conf of the nodes of a cluster with these manifests, as the machine config operator makes it of mirror
- * sets: one entry for each source, with the mirrors of all sets in their order.
+ * As the machine config operator makes it of mirror sets: one entry for each source, with the mirrors of all
+ * sets in their order.
  *
  * @param texts manifests as YAML, in the order of their names
  */
@@ -157,22 +158,19 @@ export const explainMirrorNames = (texts: readonly string[]): readonly string[] 
       .flatMap(({ source, mirrors }) => [source.replace(/^\*\./, ''), ...mirrors])
       .flatMap((name) => {
         const why = explainRegistryName(name.replace(/^[\w-]+(?=\/)/, '$&:1')); // no dot is needed
-        return why === undefined ? [] : [joinProblem(`mirror set: "${printable(name)}"`, why)];
+        return why === undefined
+          ? []
+          : [joinProblem(`mirror set: "${printable(maskLogin(name))}"`, why)];
       }),
   );
 
-/** Images that CatalogSources name. */
 export const listCatalogImages = (texts: readonly string[]): readonly string[] =>
   texts.map(parseManifest).flatMap(({ kind, spec }) => {
     const { image } = objectOrEmpty(spec);
     return kind === 'CatalogSource' && typeof image === 'string' ? image : [];
   });
 
-/**
- * Image policies among the manifests of a cluster.
- *
- * @throws IntegrityError `release.manifest-unreadable`
- */
+/** @throws IntegrityError `release.manifest-unreadable` */
 export const listImagePolicies = (texts: readonly string[]): readonly ImagePolicy[] =>
   readImagePolicies(
     texts.map((text) => ({ path: 'of an image policy', document: parseManifest(text) })),

@@ -39,12 +39,10 @@ export function renderUnit(name: string, holes: Holes = {}): Unit {
 const HOLE = /\{\{ ([a-z][a-z0-9-]*) \}\}/g;
 
 /**
- * Fills the holes `{{ name }}` of a text. There is no logic and no escaping: the caller that fills
- * a hole knows its surroundings. Go templates (`{{.Id}}`, for a command in a script) are left
- * alone.
+ * Fills the holes `{{ name }}` of a text, without logic or escaping. Go templates (`{{.Id}}`, for a command
+ * in a script) are left alone.
  *
- * Template and caller belong together, so a hole without a value, a value without a hole and a
- * misspelt hole are bugs and thrown as such.
+ * A hole without a value, a value without a hole and a misspelt hole are bugs and thrown as such.
  */
 export function renderTemplate(text: string, holes: Readonly<Record<string, string>>): string {
   const stray = /\{\{(?![.]| [a-z][a-z0-9-]* \}\})[^\n]{0,20}/.exec(text);
@@ -66,14 +64,10 @@ export const NODE_REGISTRY_PORT = 22625;
 /** TCP port at which an attached upgrade ISO is served. */
 export const UPGRADE_REGISTRY_PORT = 5001;
 
-/**
- * The name by which nodes reach their own registry. With the interactive flow the machine config
- * operator takes the registry over and expects this name.
- */
+/** With the interactive flow the machine config operator takes the registry over and expects this name. */
 export const nodeRegistryDomain = (interactive: boolean): string =>
   interactive ? 'localhost' : 'registry.appliance.openshift.com';
 
-/** The registry server's image: its name at its origin, and how it is started. */
 export type RegistryImage = {
   /** The reference from which it was copied, digest included. */
   readonly reference: string;
@@ -81,16 +75,21 @@ export type RegistryImage = {
   readonly useDistributionEntrypoint: boolean;
 };
 
+/** The booted ISO, or the partition `agentdata` of the disk that was booted. */
+export type RegistryCarrier = 'iso' | 'partition';
+
 export type NodeRegistry = {
   readonly image: RegistryImage;
   readonly interactive: boolean;
   /** The booted medium, or a host that runs from its disk. */
   readonly stage: 'live' | 'installed';
+  /** Default: `iso`. */
+  readonly registryOn?: RegistryCarrier;
   /** True if the cluster has its own registry, which serves the copy of the installer. */
   readonly internalReleaseImage?: boolean;
 };
 
-/** The files that run the registry on a node: its scripts, its unit and its environment. */
+/** Scripts, unit and environment. */
 export function renderNodeRegistry(registry: NodeRegistry): {
   readonly files: readonly File[];
   readonly units: readonly Unit[];
@@ -102,6 +101,7 @@ export function renderNodeRegistry(registry: NodeRegistry): {
     files: [
       renderScript('mount-agent-data.sh', {
         stage,
+        'carrier': registry.registryOn ?? 'iso',
         'internal-release-image': registry.internalReleaseImage === true ? 'yes' : 'no',
       }),
       renderScript('setup-local-registry.sh', { domain, port }),
@@ -122,18 +122,13 @@ export function renderNodeRegistry(registry: NodeRegistry): {
   };
 }
 
-/**
- * The scripts that a host's own registry and the registry of an upgrade ISO both need before they
- * start.
- */
+/** Needed by a host's own registry and by that of an upgrade ISO before they start. */
 export const renderRegistryScripts = (domain: string): readonly File[] => [
   renderScript('load-local-registry-image.sh'),
   renderScript('certify-local-registry.sh', { domain }),
 ];
 
-/**
- * The command that starts an image from the release; the entrypoint of other images starts the server.
- */
+/** For an image from the release; the entrypoint of other images starts the server. */
 const DISTRIBUTION = {
   options: '--user=0 --entrypoint=/usr/bin/distribution',
   command: 'serve /etc/registry/config.yaml',
@@ -142,10 +137,7 @@ const DISTRIBUTION = {
 const startOf = ({ useDistributionEntrypoint }: RegistryImage): typeof DISTRIBUTION =>
   useDistributionEntrypoint ? DISTRIBUTION : { options: '', command: '' };
 
-/**
- * The lines of a unit that start and stop a registry; `data` and `certs` are paths of the host,
- * `options` is for podman and `command` for the image.
- */
+/** `data` and `certs` are paths of the host, `options` is for podman and `command` for the image. */
 export const renderRegistryRun = (
   run: Readonly<Record<'name' | 'data' | 'certs' | 'port' | 'options' | 'command', string>>,
 ): string => renderText('units/run-registry', run);

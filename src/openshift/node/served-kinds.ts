@@ -17,10 +17,9 @@ export type ServedManifests = {
 };
 
 /**
- * The manifests whose kinds a cluster of this release serves when it is bootstrapped. The
- * bootstrap retries a kind that it does not serve for an hour, and then fails. Generated manifests
- * of other kinds, and the ones that oc-mirror writes, are left out; other manifests of the user
- * stay, because one of their operators may bring the kind in time. Each has a warning.
+ * The manifests whose kinds a cluster of this release serves when it is bootstrapped: bootstrap retries any
+ * other for an hour, and then fails. Other generated manifests, and the ones that oc-mirror writes, are left
+ * out; the user's stay, because one of their operators may bring the kind in time. Each has a warning.
  */
 export function selectServed(
   { generated, given, decided = [] }: ManifestSources,
@@ -56,8 +55,8 @@ export function selectServed(
 type Type = { readonly apiVersion: string; readonly kind: string };
 
 /**
- * Kinds that the API servers of a cluster serve without a definition: Kubernetes of OpenShift 4.14
- * and later, then OpenShift's own API servers. `group/version: kinds`.
+ * Kinds without a definition, of OpenShift 4.14 and later: Kubernetes, then OpenShift's own API servers.
+ * `group/version: kinds`.
  */
 const BUILT_IN: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -100,10 +99,7 @@ const BUILT_IN: ReadonlyMap<string, string> = new Map(
 /** Kinds that oc-mirror writes for operators and releases that not every cluster has. */
 const FROM_MIRRORING = ['ImageDigestMirrorSet', 'ImageTagMirrorSet', 'UpdateService'];
 
-/**
- * The feature sets whose clusters serve a type: `all` if clusters that ask for no feature set
- * serve it, too.
- */
+/** `all` if clusters that ask for no feature set serve the type, too. */
 function findFeatureSets(
   { apiVersion, kind }: Type,
   known: readonly ResourceDefinition[],

@@ -20,12 +20,10 @@ import {
 type Pieces = { readonly files: readonly File[]; readonly units: readonly Unit[] };
 
 /**
- * The files that an installed host needs, in addition to its own registry, to be upgraded from an
- * ISO with a label `upgrade_...`: as soon as an ISO is attached, the image of the host's own
- * registry serves it at port 5001, with a permanent certificate, and its contents are added to
- * the copy at `/var/lib/appliance-registry`. The host finds out how that image is started. A
- * MachineConfig of openshift/appliance finds the unit `start-cluster-upgrade@.service` that it
- * enables.
+ * The files that a host needs, in addition to its own registry, to be upgraded from an ISO with a label
+ * `upgrade_...`: as soon as one is attached, the image of the host's registry serves it at port 5001, with a
+ * permanent certificate, and its contents are added to the copy at `/var/lib/appliance-registry`. A
+ * MachineConfig of openshift/appliance finds the unit `start-cluster-upgrade@.service` that it enables.
  */
 export function renderUpgradeHost(): Pieces {
   const port = String(UPGRADE_REGISTRY_PORT);
@@ -62,20 +60,18 @@ export function renderUpgradeHost(): Pieces {
   };
 }
 
-/** The script that takes a cluster through its updates, and waits at the gates of each. */
 const renderClusterScript = (): File =>
   renderScript('upgrade-cluster.sh', { gates: ADMIN_GATE_PATTERN });
 
-/** A unit that upgrades the cluster; enabled, it starts with each boot until the upgrade is done. */
+/** Starts with each boot until the upgrade is done. */
 const renderClusterUpgrade = (
   name: string,
   holes: Readonly<Record<'version' | 'command', string>>,
 ): Unit => ({ name, contents: renderText('units/upgrade-cluster.service', holes) });
 
 /**
- * `upgrade-hosts.yaml`: a MachineConfig for each role that brings the same files, and the scripts
- * that they share with the own registry, to hosts that were installed without media or by another
- * builder's media. Those run their own registry by an image that podman has, named in
+ * A MachineConfig for each role that brings the same files to hosts that were installed without media or by
+ * another builder's media. Those run their own registry by an image that podman has, named in
  * `/etc/assisted/registry.env`.
  */
 export function renderUpgradeHostMachineConfigs(): string {
@@ -92,13 +88,9 @@ export function renderUpgradeHostMachineConfigs(): string {
 }
 
 export type UpgradeResourcesInput = {
-  /**
-   * Version of the release that the cluster ends at; names the objects, so that earlier ones stay.
-   */
+  /** The last release; names the objects, so that earlier ones stay. */
   readonly version: string;
-  /**
-   * All releases on the ISO, intermediate ones included; the signatures of one may be empty.
-   */
+  /** Intermediate releases too; the signatures of one may be empty. */
   readonly releases: readonly {
     readonly version: string;
     readonly digest: Digest;
@@ -110,11 +102,10 @@ export type UpgradeResourcesInput = {
 };
 
 /**
- * `upgrade-VERSION.yaml`: the resources that a cluster must have before it is upgraded from an
- * upgrade ISO, for `oc apply`. First the signatures of the releases, then the mirrors and catalogs
- * of the ISO's contents. Each mirror names the hosts' own registry and the registry of the
- * attached ISO, because the copy on the host may come later; so does the mirror of the hosts' own
- * registry, from which catalogs are read.
+ * `upgrade-VERSION.yaml`, for `oc apply` before an upgrade: the signatures of the releases, then the mirrors
+ * and catalogs of the ISO's contents. Each mirror names the hosts' own registry and the registry of the
+ * attached ISO, because the copy on the host may come later; so does the mirror of the hosts' own registry,
+ * from which catalogs are read.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -156,17 +147,13 @@ const nameOf = (version: string): string =>
 /** Start of the volume label by which hosts recognize an upgrade ISO. */
 export const UPGRADE_LABEL_PREFIX = 'upgrade_';
 
-/** One update of the path that an upgrade ISO carries. */
 export type CarriedHop = {
   readonly version: string;
   /** `registry/repository@sha256:...`, as the update graph names it. */
   readonly releaseImage: string;
   /** Exactly these versions may be updated to it. */
   readonly fromVersions: readonly string[];
-  /**
-   * True if its signature is among the resources; without it, the cluster must not require
-   * signatures.
-   */
+  /** True if its signature is among the resources; else the cluster must not require signatures. */
   readonly isSigned: boolean;
   /** True if a person has accepted every risk that the update graph names for it. */
   readonly isAccepted: boolean;
@@ -176,9 +163,7 @@ type UpgradeMachineConfigInput = {
   /** At least one hop, the last release at the end. */
   readonly hops: readonly CarriedHop[];
   readonly arch: RpmArchitecture;
-  /**
-   * Resources applied before the upgrade is requested: the text of {@link renderUpgradeResources}.
-   */
+  /** The text of {@link renderUpgradeResources}, applied first. */
   readonly resources: string;
   /** Keys of `admin-gates` that a person has acknowledged in advance. */
   readonly acknowledged: readonly string[];
@@ -190,12 +175,11 @@ const LABEL = 'appliance-upgrade';
 const DIRECTORY = '/etc/assisted/upgrade';
 
 /**
- * A MachineConfig that upgrades a cluster from upgrade ISOs attached to its hosts, and then
- * deletes itself; applying and deleting it reboots the control plane hosts one by one. The first
- * control plane node by name does the work. It refuses, and deletes itself, when the cluster has
- * had the last release or a later one, when the cluster's version is not in `fromVersions`, and on
- * hosts of another architecture. It waits until every node can read the release from the ISO, and
- * names the nodes that cannot; and until the cluster lets it through its gates, and names what is
+ * Upgrades a cluster from upgrade ISOs attached to its hosts, and then deletes itself; applying and deleting
+ * it reboots the control plane hosts one by one. The first control plane node by name does the work. Refuses,
+ * and deletes itself, when the cluster has had the last release or a later one, when its version is not in
+ * `fromVersions`, and on hosts of another architecture. Waits until every node can read the release from the
+ * ISO, and names the nodes that cannot; and until the cluster lets it through its gates, and names what is
  * missing. Hosts of other builders' media accept it, too.
  */
 export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): string {

@@ -7,22 +7,13 @@ import {
   SIMPLE_SIGNING,
 } from './signature.ts';
 
-/*
- * The image that cosign attaches to another, as nodes read it. The build judges what it will write, and a rehearsal
- * what a medium has, by the same rule.
- */
+/* The image that cosign attaches to another, as nodes read it: one rule for the build and the rehearsal. */
 
-/**
- * Signatures that are read of an image. An image that is signed repeatedly keeps all of them; the
- * last may be the one that counts.
- */
+/** An image that is signed repeatedly keeps all signatures; the last may be the one that counts. */
 const MOST_SIGNATURES = 128;
 const LARGEST_PAYLOAD = 64 << 10;
 
-/**
- * The reason why a node accepts none of the signatures in an attached image, that of the first of them; undefined if
- * it accepts one.
- */
+/** The reason why a node accepts none of the signatures, that of the first; undefined if it accepts one. */
 export async function judgeAttached(
   manifest: StoredManifest['manifest'],
   signed: Signed,

@@ -32,8 +32,7 @@ import type { RpmArchitecture } from './bundle.ts';
 import type { GraphAccess } from './update-graph.ts';
 
 /**
- * A live ISO that is not the release's own. A name that ends in .gz or .xz belongs to a packed
- * ISO; `sha256` is the digest of the ISO itself, as in the metadata of a CoreOS stream.
+ * A live ISO that is not the release's own. A name in .gz or .xz is packed; `sha256` is the unpacked ISO's.
  */
 export type GivenBaseIso =
   { readonly file: string } | { readonly url: string; readonly sha256?: Digest };
@@ -46,15 +45,18 @@ export type FetchGivenTools = {
   readonly digests: FileDigests;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
+  /** Name of the image in errors; default: `base ISO`. */
+  readonly noun?: string;
   readonly onProgress?: (bytes: number, total?: number, about?: { readonly note?: string }) => void;
 };
+
+const BASE_ISO = 'base ISO';
 
 /** Bytes; ten times the size of the CoreOS ISO. */
 const MAX_ISO_SIZE = 16 * 2 ** 30;
 
 /**
- * The live ISO at its place, or unpacked or downloaded to `directory`, in which a second run finds
- * it.
+ * The live ISO at its place, or in `directory`, in which a second run finds it.
  *
  * @throws ConfigError `base-iso.missing`, `base-iso.no-digest`, `base-iso.not-https`;
  * IntegrityError `base-iso.digest`, `download.digest`, `download.too-large`, `unpack.malformed`,
@@ -71,7 +73,7 @@ export function takeGivenIso(
 
 async function takeFile(path: string, directory: string, tools: FetchGivenTools): Promise<BaseIso> {
   const file = await tools.digests.identify(path);
-  if (!file) throw missing(path);
+  if (!file) throw missing(path, tools.noun);
   const packing = packingOf(path);
   if (packing === undefined) return { ...file, from: path };
   const target = join(directory, `${hexOf(file.digest)}-unpacked.iso`);
@@ -80,9 +82,12 @@ async function takeFile(path: string, directory: string, tools: FetchGivenTools)
   return { ...(await unpackTo(target, { packed: path, packing }, tools)), from: path };
 }
 
-const missing = (path: string): ConfigError =>
-  new ConfigError('base-iso.missing', `base ISO "${path}" does not exist, or is not a file`, {
-    hint: 'check its name, or leave it out to use the live ISO of a release',
+const missing = (path: string, noun = BASE_ISO): ConfigError =>
+  new ConfigError('base-iso.missing', `${noun} "${path}" does not exist, or is not a file`, {
+    hint:
+      noun === BASE_ISO
+        ? 'check its name, or leave it out to use the live ISO of a release'
+        : 'check its name',
   });
 
 async function downloadIso(
@@ -90,10 +95,11 @@ async function downloadIso(
   directory: string,
   tools: FetchGivenTools,
 ): Promise<BaseIso> {
-  const url = parseHttps(text);
+  const { noun = BASE_ISO } = tools;
+  const url = parseHttps(text, noun);
   const from = redactUrl(url);
   if (sha256 === undefined) {
-    throw new ConfigError('base-iso.no-digest', `base ISO ${from} is given without its sha256`, {
+    throw new ConfigError('base-iso.no-digest', `${noun} ${from} is given without its sha256`, {
       hint: 'add the sha256 that its publisher names',
     });
   }
@@ -118,10 +124,7 @@ async function downloadIso(
   return { ...(await cacheFile(download.path, path, sha256)), from };
 }
 
-/**
- * The packed file is kept until its contents are stored, so that an interrupted build need not
- * fetch it again.
- */
+/** Keeps the packed file until its contents are stored: an interrupted build does not fetch it again. */
 async function downloadPacked(
   wanted: {
     readonly download: Download;
@@ -191,12 +194,12 @@ function wrongDigest(found: Digest, { sha256, packedAs, from }: Expected): Integ
   );
 }
 
-function parseHttps(text: string): URL {
+function parseHttps(text: string, noun: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'https:') return url;
   throw new ConfigError(
     'base-iso.not-https',
-    `base ISO "${text}" is neither a file nor an https address`,
+    `${noun} "${text}" is neither a file nor an https address`,
     {
       expected: 'https://...',
       found: url?.protocol ?? 'no address',
@@ -204,10 +207,7 @@ function parseHttps(text: string): URL {
   );
 }
 
-/**
- * A live ISO, as a CoreOS stream names it; the digest is that of the unpacked ISO, for any
- * packing.
- */
+/** The digest is the unpacked ISO's. */
 export type StreamIso = { readonly url: string; readonly sha256: Digest };
 
 const DISK = record(
@@ -229,10 +229,9 @@ const ARCHITECTURE = record({ artifacts: defaulted(ARTIFACTS, () => ({})) }, LEF
 const STREAM = record({ architectures: mapping(FREE) }, LEFT_OUT);
 
 /**
- * The live ISO of an architecture in the metadata of a CoreOS stream: the JSON document that
- * `openshift-install coreos print-stream-json` prints and that builds.coreos.fedoraproject.org
- * has. `name` is its name in errors.
- *
+ * @param text JSON as `openshift-install coreos print-stream-json` prints it, and
+ * builds.coreos.fedoraproject.org has it
+ * @param name for errors
  * @throws ConfigError `coreos-stream.malformed`, `coreos-stream.no-iso`
  */
 export function findStreamIso(text: string, arch: RpmArchitecture, name: string): StreamIso {
@@ -254,10 +253,7 @@ export function findStreamIso(text: string, arch: RpmArchitecture, name: string)
 /** Bytes; real ones have some 100,000. */
 const MAX_SIZE = 16 * 1024 * 1024;
 
-/**
- * The live ISO of an architecture in the metadata of a CoreOS stream at an address. @throws the
- * errors of `fetchText`
- */
+/** @throws the errors of `fetchText` */
 export async function fetchStreamIso(
   streamUrl: string,
   arch: RpmArchitecture,
@@ -268,9 +264,7 @@ export async function fetchStreamIso(
   return findStreamIso(text, arch, redactUrl(url));
 }
 
-/**
- * "sha256" is the digest of the file, "uncompressed-sha256" the digest of its unpacked contents.
- */
+/** "uncompressed-sha256" is the digest of the unpacked contents. */
 function readDisk(disk: TypeOf<typeof DISK>, name: string): StreamIso {
   const isPacked = packingOf(new URL(disk.location).pathname) !== undefined;
   const key = isPacked ? 'uncompressed-sha256' : 'sha256';

@@ -24,8 +24,8 @@ export const toRpmName = (architecture: string): string => RPM_NAMES[architectur
 export const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
 
 /**
- * The annotation of a bundle with the digest of its release, `sha256:...` (openshift/appliance
- * pull request 685): the machine config daemon will find the release of a bundle by it.
+ * The digest of a bundle's release, by which the machine config daemon will find it (openshift/appliance pull
+ * request 685).
  */
 export const RELEASE_DIGEST_ANNOTATION = 'com.openshift.release-image-digest';
 
@@ -35,9 +35,8 @@ const LIST_PATH = 'bundle.json';
 const MAX_TAG_SIZE = 64;
 
 /**
- * The tag of the release bundle and, letter for letter, the name of the release in the
- * InternalReleaseImage: the machine config operator compares the two. Releases carry their
- * architecture, CI and nightly builds do not.
+ * Also, letter for letter, the name of the release in the InternalReleaseImage: the machine config operator
+ * compares the two. Releases carry their architecture, CI and nightly builds do not.
  */
 export function formatReleaseBundleTag(version: string, architecture: RpmArchitecture): string {
   const suffix = isSignedVersion(version) ? `-${architecture}` : '';
@@ -57,10 +56,7 @@ export type ReleaseBundle = {
 
 const OCI_ARCHITECTURE = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as const;
 
-/**
- * An image that carries only its tag, its annotations and one file, the list of the images next to
- * it. Its layer is plain tar, so that its bytes depend on no compressor.
- */
+/** An image of one file: the list of the images next to it. Plain tar, so that no compressor matters. */
 export async function encodeReleaseBundle(
   release: { readonly version: string; readonly arch: RpmArchitecture; readonly image: Reference },
   list: Uint8Array,
@@ -112,14 +108,10 @@ const GO_NAMES = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as co
 
 type GoArchitecture = (typeof GO_NAMES)[RpmArchitecture];
 
-/**
- * Both names of an architecture: RPM's in configurations and file names, Go's in update graphs and
- * image platforms.
- */
+/** RPM's in configurations and file names, Go's in update graphs and image platforms. */
 export const archNames = {
   toGo: (arch: RpmArchitecture): GoArchitecture => GO_NAMES[arch],
 
-  /** @throws ConfigError `release.arch-unknown` for an architecture we build no media for. */
   toRpm(name: string): RpmArchitecture {
     for (const [rpm, go] of Object.entries(GO_NAMES)) {
       if (go === name) return rpm as RpmArchitecture;

@@ -12,8 +12,7 @@ import { type AdminGates, readAdminGates } from './gates.ts';
 import { isPayloadFile, NAMED_FILES, readMetadata } from './payload.ts';
 
 /**
- * Fetches the files that describe a payload from its last layer; all layers are read only if it
- * does not have them, and they are small.
+ * Reads the last layer, and all layers, which are small, only if it does not have the files.
  *
  * @throws IntegrityError `release.too-large`, and the errors of fetching blobs
  */
@@ -31,8 +30,6 @@ export async function fetchPayloadFiles(
 }
 
 /**
- * Fetches what the clusters of a release are asked for before they leave it.
- *
  * @throws the errors of the client and of `fetchPayloadFiles`; IntegrityError `release.malformed`,
  * `release.manifest-unreadable`
  */
@@ -47,10 +44,7 @@ export async function fetchAdminGates(
   return { version, adminGates: readAdminGates(files) };
 }
 
-/**
- * Limit in bytes for layers that are fetched before the signature is verified; real release
- * manifests take 3 MiB.
- */
+/** Bytes fetched before the signature is verified; real release manifests take 3 MiB. */
 const MAX_FETCHED = 64 << 20;
 
 const isLarge = (layers: readonly Descriptor[]): boolean => sumSizes(layers) > MAX_FETCHED;

@@ -10,8 +10,7 @@ import { minorOf } from './version.ts';
 type Carried = Pick<Release, 'version' | 'adminGates' | 'metadata'>;
 
 /**
- * The updates of a path, each with what is known about the release that clusters leave. Without a
- * version to start from, one update for each minor version that may be updated to the release.
+ * Without a version to start from, one update for each minor version that may be updated to the release.
  *
  * @param given.releases all on the medium, in the order of the path
  * @param given.left the release that the path starts from
@@ -49,8 +48,8 @@ function listMinorsBefore({ version, metadata }: Carried): readonly string[] {
 }
 
 /**
- * Refuses keys that no cluster on the path can ask for. A key that is not known here but fits the
- * path is taken: operators add gates to running clusters.
+ * Refuses keys that no cluster on the path can ask for. Others are taken: operators add gates to running
+ * clusters.
  *
  * @throws ConfigError `upgrade.no-such-gate`
  */

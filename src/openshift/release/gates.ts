@@ -5,17 +5,16 @@ import type { UpgradeRisk } from './update-graph.ts';
 import { compareVersions, minorAfter, minorOf } from './version.ts';
 
 /*
- * The reasons for which a cluster refuses an update, or waits for a person first, as far as they
- * are known before the visit. Input: the releases on the path and what the medium carries. Output:
- * plain JSON. Callers print it; nothing here knows about media or commands of ours.
+ * The reasons for which a cluster refuses an update, or waits for a person first, as far as they are known
+ * before the visit. In: the releases on the path and the contents of the medium. Out: plain JSON.
  */
 
 /** A reason for which a cluster does not begin an update. Plain JSON. */
 export type Gate = {
   readonly kind: 'acknowledgement' | 'overrides' | 'operator' | 'conditional' | 'runc' | 'unknown';
   /**
-   * `certain`: every cluster that takes this path has it. `possible`: it depends on the cluster, as
-   * `text` explains. `unknown`: nothing here knows; the command asks the cluster.
+   * `certain`: every cluster on this path has it. `possible`: see `text`. `unknown`: the cluster must be
+   * asked.
    */
   readonly certainty: 'certain' | 'possible' | 'unknown';
   /** The key in `admin-acks` that opens it, or the name of a risk. */
@@ -26,7 +25,6 @@ export type Gate = {
   /** The reason. Gates of a payload have the payload's own words. */
   readonly text: string;
   readonly url?: string;
-  /** Command that a person runs. */
   readonly command: string;
 };
 
@@ -68,10 +66,7 @@ export type GateInput = {
   readonly hasOverrides: boolean;
 };
 
-/**
- * Gates that the cluster version operator takes into account (its `pkg/risk/adminack`), as an
- * extended regular expression of POSIX; a ConfigMap has no other characters in its keys.
- */
+/** Gates that the cluster version operator regards (`pkg/risk/adminack`), for ConfigMap keys; POSIX ERE. */
 export const ADMIN_GATE_PATTERN = '^ack-([4-5][.][0-9]+)-[._a-zA-Z0-9][-._a-zA-Z0-9]*$';
 
 /** The minor version whose clusters a key stops; undefined for a key without effect. */
@@ -93,11 +88,7 @@ export const OVERRIDES = {
   warning: `the image policy is left out by an override: ${COST}. Before such an update, look at the list (${LOOK}), and remove it: ${REMOVE}`,
 };
 
-/**
- * The reasons of a payload, by key, for self-managed clusters.
- *
- * @throws IntegrityError `release.manifest-unreadable`
- */
+/** By key, for self-managed clusters. */
 export function readAdminGates(files: ReadonlyMap<string, Uint8Array>): AdminGates {
   const named = [...files].filter(([, bytes]) => Buffer.from(bytes).includes(ADMIN_GATES));
   const texts = readManifests(new Map(named), ['ConfigMap'])
@@ -111,8 +102,8 @@ export function readAdminGates(files: ReadonlyMap<string, Uint8Array>): AdminGat
 const ADMIN_GATES = 'admin-gates';
 
 /**
- * The gates on a path, in its order. The cluster version operator looks at them before updates to
- * another minor version only; the risks of the update graph count for every update.
+ * In the order of the path. The cluster version operator looks at gates before updates to another minor
+ * version only; the risks of the update graph count for every update.
  */
 export function listGates(input: GateInput): readonly Gate[] {
   const passed: string[] = [];
@@ -181,8 +172,8 @@ const unknownOf = (update: GatedUpdate, problem = 'its payload is not known'): G
 });
 
 /**
- * Keys that the machine config operator adds to `admin-gates` at run time, by its branches. No
- * payload has them. A cluster has mirrors if its hosts have used a medium of ours.
+ * Added by the machine config operator at run time, by its branches; no payload has them. A cluster has
+ * mirrors if its hosts have used a medium of ours.
  */
 const RUN_TIME_GATES: readonly (Required<Pick<Gate, 'key' | 'text' | 'certainty'>> & {
   readonly onlyOn?: RpmArchitecture;
@@ -229,8 +220,7 @@ export const runcOf = (update: GatedUpdate): Gate => ({
 });
 
 /**
- * One gate for each package with bundles that OLM does not let into the next minor version. A
- * bundle that an earlier update of the path has stopped is updated by then.
+ * One for each package with bundles that OLM stops. A bundle stopped earlier on the path is updated by then.
  */
 function listOperators(
   update: GatedUpdate,
@@ -274,8 +264,8 @@ function operatorOf(
 }
 
 /**
- * OLM compares with the minor version after that of the cluster, and stops for a value that it
- * cannot read (operator-lifecycle-manager, `pkg/controller/operators/openshift`).
+ * OLM compares with the minor version after the cluster's, and stops for a value that it cannot read
+ * (operator-lifecycle-manager, `pkg/controller/operators/openshift`).
  */
 function isStopped({ maxOpenShiftVersion: most }: GatedBundle, version: string): boolean {
   if (most === undefined) return false;

@@ -11,22 +11,18 @@ import {
 import { isAtLeast, isSignedVersion } from './version.ts';
 
 /**
- * Since 4.21 a cluster accepts the images of OpenShift only with a signature (ClusterImagePolicy
- * `openshift`). If this variable has any text, `openshift-install` leaves that policy out. The
- * installer that matters runs inside the assisted service of the rendezvous host.
+ * Since 4.21 a cluster accepts images of OpenShift only with a signature (ClusterImagePolicy `openshift`).
+ * With any text here, the `openshift-install` of the rendezvous host's assisted service leaves that out.
  */
 export const IMAGE_POLICY_VARIABLE = 'OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMAGE_POLICY';
 
-/**
- * True if the medium switches the image policy of its cluster off: as requested, and by default
- * only for CI builds and nightlies, which are not signed and which no node would start.
- */
+/** By default only for CI builds and nightlies, which are not signed and which no node would start. */
 export const disablesImagePolicy = (version: string, wish: boolean | undefined): boolean =>
   wish ?? !isSignedVersion(version);
 
 /**
- * True if a cluster of this version has an override of ClusterVersion, because it was installed
- * without its image policy. Installers before 4.21 make none for a build that is not signed.
+ * True if a cluster of this version was installed without its image policy, and so has an override of
+ * ClusterVersion. Installers before 4.21 make none for a build that is not signed.
  *
  * @param version absent if it is not known
  */
@@ -38,10 +34,7 @@ export const IMAGE_POLICY = 'ClusterImagePolicy';
 /** A ClusterImagePolicy (config.openshift.io/v1) in the form that nodes apply. Plain JSON. */
 export type ImagePolicy = {
   readonly name: string;
-  /**
-   * Images that the policy is for: a registry, namespace, repository, tag or digest, or `*.` and a
-   * domain.
-   */
+  /** A registry, namespace, repository, tag or digest, or `*.` and a domain. */
   readonly scopes: readonly string[];
   /** Feature sets of the clusters that have it; absent: every cluster. */
   readonly featureSets?: readonly string[];
@@ -58,7 +51,6 @@ export type SignedIdentity =
   | { readonly kind: 'exact-repository'; readonly repository: string }
   | { readonly kind: 'remapped'; readonly prefix: string; readonly signedPrefix: string };
 
-/** @throws IntegrityError `release.manifest-unreadable` */
 export const readImagePolicies = (manifests: readonly PayloadManifest[]): readonly ImagePolicy[] =>
   manifests
     .filter(({ document }) => document['kind'] === IMAGE_POLICY)
@@ -79,10 +71,7 @@ export const readImagePolicies = (manifests: readonly PayloadManifest[]): readon
       };
     });
 
-/**
- * A signature that a transparency log, or a certificate authority, must confirm is not verified
- * here.
- */
+/** A signature that a transparency log or an authority must confirm is not verified here. */
 function readKey({ policyType, publicKey }: Members, path: string): string | undefined {
   const { keyData, rekorKeyData } = objectOrEmpty(publicKey);
   if (policyType !== 'PublicKey' || rekorKeyData !== undefined) return undefined;
@@ -133,10 +122,7 @@ const REPOSITORY_POLICIES: readonly unknown[] = [
   'MatchRepository',
 ];
 
-/**
- * The policies that the clusters of a release have. When the media of a release need a preview, its clusters also
- * have the policies of the preview.
- */
+/** If media need a preview, their clusters also have the policies of the preview. */
 export function listApplied({
   imagePolicies,
   definitions,
@@ -153,8 +139,8 @@ export function listApplied({
 }
 
 /**
- * containers-policy.json(5), "docker": of the scopes that contain an image by digest, only the
- * most specific one counts; all policies that name it must hold.
+ * containers-policy.json(5), "docker": of the scopes that contain an image by digest, only the most specific
+ * one counts; all policies that name it must hold.
  */
 export function createPolicyFinder(
   policies: readonly ImagePolicy[],

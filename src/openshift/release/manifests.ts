@@ -5,7 +5,6 @@ import { parse, findYamlExcess } from '../../shape/parse-text.ts';
 
 /** A manifest that the cluster version operator applies to a self-managed cluster. */
 export type PayloadManifest = {
-  /** Path of its file in the release image. */
   readonly path: string;
   readonly document: Readonly<Record<string, unknown>>;
   /** Feature sets of the clusters that have it; absent: every cluster. */
@@ -20,8 +19,7 @@ const SELF_MANAGED = 'include.release.openshift.io/self-managed-high-availabilit
 const FEATURE_SET = 'release.openshift.io/feature-set';
 
 /**
- * The manifests of these kinds, by path, that self-managed clusters get. Most files have no such manifest, and
- * are not parsed.
+ * By path, for self-managed clusters. Most files have no such manifest, and are not parsed.
  *
  * @param options.withSchemas true if definitions are to have their schemas, which take long to parse
  * @throws IntegrityError `release.manifest-unreadable`
@@ -56,15 +54,14 @@ function toSelfManaged({ path, document }: PayloadManifest): readonly PayloadMan
 }
 
 /**
- * Maximum for all of them together in the parser; payloads need a quarter of the characters. Marks
- * are characters that may begin a node: a million of them takes ten seconds.
+ * For all of them together; payloads need a quarter of the characters. Marks are characters that may begin a
+ * node: a million of them takes ten seconds.
  */
 const MOST_PARSED = { 'documents': 10_000, 'characters': 4 << 20, 'YAML marks': 500_000 };
 
 /**
- * Schemas are nearly all of a definition, some ten megabytes per payload, and the parser needs
- * seconds for them: it gets the text without them, and all of it if the shortened text turns out
- * not to be YAML.
+ * Schemas are some ten megabytes per payload, seconds for the parser: it gets the text without them, and all
+ * of it if the shortened text turns out not to be YAML.
  */
 function createParser(withSchemas: boolean): (text: string, path: string) => unknown {
   const budget = createBudget(MOST_PARSED, tooMuch);
@@ -92,10 +89,7 @@ function createParser(withSchemas: boolean): (text: string, path: string) => unk
 const tooMuch = (kind: string, limit: number): Error =>
   new Error(`it takes more than ${limit} ${kind}`);
 
-/**
- * Parses text as Kubernetes reads it, YAML 1.1, without features that take the square of its size:
- * double keys, aliases.
- */
+/** YAML 1.1, as Kubernetes, without features that take quadratic time: double keys, aliases. */
 const parseYaml = (text: string): unknown =>
   parse(text, {
     version: '1.1',
@@ -105,10 +99,7 @@ const parseYaml = (text: string): unknown =>
     logLevel: 'error',
   });
 
-/**
- * Leaves out lines that are indented deeper than a `schema:` that ends its line (YAML 1.2.2,
- * 8.2.2).
- */
+/** Drops lines indented deeper than a `schema:` that ends its line (YAML 1.2.2, 8.2.2). */
 function dropSchemas(text: string): string {
   let depth = Infinity;
   return text
@@ -139,12 +130,7 @@ export type ResourceDefinition = {
   readonly featureSets?: readonly string[];
 };
 
-/**
- * The definitions among a payload's manifests. A kind occurs once for each file, and there may be a file
- * for each feature set.
- *
- * @throws IntegrityError `release.manifest-unreadable`
- */
+/** A kind occurs once for each file, and there may be a file for each feature set. */
 export const readDefinitions = (
   manifests: readonly PayloadManifest[],
 ): readonly ResourceDefinition[] =>
@@ -157,10 +143,7 @@ export const readDefinitions = (
     return [{ ...definition, ...(featureSets && { featureSets }) }];
   });
 
-/**
- * The definition in a manifest, regardless of the clusters that get it; undefined for a manifest
- * of another kind.
- */
+/** The clusters that get the kind do not matter; undefined for a manifest of another kind. */
 export function readDefinition(manifest: unknown): ResourceDefinition | undefined {
   const { kind, spec } = objectOrEmpty(manifest);
   if (kind !== DEFINITION) return undefined;
@@ -183,10 +166,7 @@ export const DEFINITION = 'CustomResourceDefinition';
 /** How a payload serves a kind of the machine config operator. */
 export type ServedKind = {
   readonly version: 'v1' | 'v1alpha1';
-  /**
-   * True if clusters have it only with feature set TechPreviewNoUpgrade, and such clusters cannot
-   * be upgraded.
-   */
+  /** True if clusters have it only with TechPreviewNoUpgrade, and cannot be upgraded. */
   readonly isPreview: boolean;
 };
 
@@ -194,18 +174,12 @@ export const MACHINE_CONFIG_GROUP = 'machineconfiguration.openshift.io';
 export const INTERNAL_RELEASE_IMAGE = 'InternalReleaseImage';
 export const PINNED_IMAGE_SET = 'PinnedImageSet';
 
-/**
- * Finds how a payload serves the object that hands the registry of the media to the machine config
- * operator. Undefined if the payload does not serve it, as before 4.21.
- */
+/** Hands the registry of the media to the machine config operator. Undefined before 4.21. */
 export const findInternalReleaseImage = (
   definitions: readonly ResourceDefinition[],
 ): ServedKind | undefined => findServedKind(definitions, INTERNAL_RELEASE_IMAGE);
 
-/**
- * The version by which a payload serves a kind of the machine config operator: its definitions
- * decide, because releases of one minor version differ.
- */
+/** The definitions decide, because releases of one minor version differ. */
 export function findServedKind(
   definitions: readonly ResourceDefinition[],
   wanted: string,
@@ -221,9 +195,8 @@ export function findServedKind(
 }
 
 /**
- * True if installed hosts have no registry of the media, because the cluster's own takes over:
- * decided by the configuration, else by whether every cluster of this release has its own
- * registry.
+ * True if installed hosts have no registry of the media: decided by the configuration, else by whether every
+ * cluster of this release has its own registry.
  *
  * @throws ConfigError `release.no-internal-registry` when hosts would have neither
  */

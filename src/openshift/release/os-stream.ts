@@ -3,9 +3,8 @@ import { findCpioMember } from '../../ignition/index.ts';
 import type { IsoImage } from '../../iso/index.ts';
 
 /**
- * The stream of the operating system of a live ISO, such as `rhel-9`; undefined if its volume is not
- * named as Red Hat names them: `rhcos-9.6.20250523-0`, and before OpenShift 4.19
- * `rhcos-418.94.202410090804-0`, with the release first.
+ * Such as `rhel-9`; undefined if the volume is not named as Red Hat does: `rhcos-9.6.20250523-0`, and before
+ * OpenShift 4.19 `rhcos-418.94.202410090804-0`, with the release first.
  */
 export function osStreamOf(volumeId: string): string | undefined {
   const [, first = '', second = ''] = VOLUME.exec(volumeId) ?? [];
@@ -30,8 +29,8 @@ const ROOTFS = '/images/pxeboot/rootfs.img';
 const VERSION_FILE = 'etc/coreos-live-rootfs';
 
 /**
- * The name that Red Hat's volume has for the system inside a live ISO, which a copy under another name keeps; the
- * name of the volume if the system is not known, or not Red Hat's.
+ * The name that Red Hat's volume has for the system, which a copy under another name keeps; the volume's name
+ * if the system is not known, or not Red Hat's.
  */
 export async function readSystemName(
   iso: Pick<IsoImage, 'find' | 'stream'> & { readonly volume: { readonly volumeId: string } },

@@ -13,10 +13,8 @@ import {
   RELEASE_METADATA_PATH,
 } from './release.ts';
 
-/** The files of a release payload that describe it. */
 export const NAMED_FILES: readonly string[] = [IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH];
 
-/** True for the files of a payload that `readPayloadFiles` reads. */
 export const isPayloadFile = (path: string): boolean =>
   NAMED_FILES.includes(path) || isManifestPath(path);
 
@@ -26,7 +24,7 @@ export type PayloadFiles = { readonly references: ImageReferences } & Pick<
 >;
 
 /**
- * Reads a payload out of its files, by path. `reference` names it in errors.
+ * `reference` names the payload in errors.
  *
  * @throws IntegrityError `release.malformed`, `release.no-definitions`, `release.manifest-unreadable`
  */
@@ -42,7 +40,6 @@ export function readPayloadFiles(
   };
 }
 
-/** @throws IntegrityError `release.malformed` */
 export const readMetadata = (
   files: ReadonlyMap<string, Uint8Array>,
   reference: Reference,
@@ -64,10 +61,7 @@ function requireText(
   );
 }
 
-/**
- * Reads the relevant manifests. Every release defines kinds; a release read without any would get a
- * medium without a single manifest.
- */
+/** Every release defines kinds; without any, the medium would have no manifest. */
 function readRelevant(
   files: ReadonlyMap<string, Uint8Array>,
   reference: Reference,

@@ -3,8 +3,8 @@ import { stripBuild } from './version.ts';
 
 /**
  * The reason for which the cluster version operator refuses an update by its versions alone (its
- * `pkg/payload/precondition/clusterversion`, `gianthop.go` and `rollback.go`); undefined if it does not, or if
- * a version cannot be read. The release that a cluster had before, within a minor version, is taken back, which does not count here.
+ * `pkg/payload/precondition/clusterversion`, `gianthop.go` and `rollback.go`); undefined if it does not, or
+ * if a version cannot be read. Rollback to the release before, within a minor version, is not considered.
  */
 export function explainRefused(from: string, to: string): string | undefined {
   const [left, next] = [semver.parse(stripBuild(from)), semver.parse(stripBuild(to))];

@@ -37,10 +37,7 @@ type Component = { readonly name: string; readonly reference: Reference };
 /** A release payload, as described by its image and two of its files. Plain JSON. */
 export type Release = {
   readonly version: string;
-  /**
-   * Reference by digest, without a tag; the digest of the list if the payload has several
-   * architectures.
-   */
+  /** By digest, without a tag; of the list if the payload has several architectures. */
   readonly reference: Reference;
   readonly arch: RpmArchitecture;
   /** RFC 3339, UTC, whole seconds. */
@@ -68,13 +65,11 @@ export type ReleaseSignature =
       readonly key: string;
       /** The signer's name for the release. */
       readonly identity: string;
-      /** The place in which the signature was found. */
       readonly from: string;
     }
   | {
       /** A nightly or CI build, which is not signed, and the user accepts that. */
       readonly status: 'unsigned';
-      /** The reason why it is not verified. */
       readonly problem: string;
     };
 
@@ -147,8 +142,6 @@ function explainTags(tags: readonly { readonly name: string }[]): string | undef
 }
 
 /**
- * Reads a payload's ImageStream.
- *
  * @throws IntegrityError `release.malformed` for another kind, a tag without image, an image that is
  * not by digest, a name that occurs twice.
  */
@@ -180,17 +173,13 @@ const readDocument = <T>(shape: Shape<T>, text: string, path: string): T =>
 const malformed = (message: string): IntegrityError =>
   new IntegrityError('release.malformed', message);
 
-/** Digest of the release image, which identifies a resolved release. */
+/** Identifies a resolved release. */
 export function digestOfRelease({ reference: { digest } }: Pick<Release, 'reference'>): Digest {
   if (digest === undefined) throw new TypeError('a resolved release has a digest');
   return digest;
 }
 
-/**
- * The image of a component.
- *
- * @throws IntegrityError `release.component-missing`
- */
+/** @throws IntegrityError `release.component-missing` */
 export function getComponent(
   release: Pick<Release, 'version' | 'components'>,
   name: string,
@@ -209,7 +198,6 @@ export function getComponent(
   );
 }
 
-/** The image config of a release payload. */
 type ReleaseConfig = {
   /** Architecture in Go's words. */
   readonly architecture: string;
@@ -228,7 +216,6 @@ export function parseReleaseConfig(bytes: Uint8Array): ReleaseConfig {
   return { architecture, ...withoutUndefined({ version, created }) };
 }
 
-/** The description of a release for plans and media. */
 export const describeRelease = ({ version, reference, arch }: Release) => ({
   version,
   reference: formatReference(reference),

@@ -43,8 +43,8 @@ export const MAX_SIGNATURES = 9;
 const RULES = { domain: 'signature' };
 
 /**
- * The signatures of a digest below a path that a user named: a folder with files
- * `sha256=HEX/signature-N`, N from 1, like a signature store, or a file with ConfigMaps.
+ * From a folder with files `sha256=HEX/signature-N`, N from 1, like a signature store, or a file with
+ * ConfigMaps.
  *
  * @throws ConfigError `signature.unreadable`, `signature.too-large`, `signature.no-config-map`,
  * `manifest.malformed`
@@ -67,10 +67,7 @@ function readFolder(folder: string): readonly Buffer[] {
   return found;
 }
 
-/**
- * JSON is YAML. The user names the file, so the labels by which clusters find such ConfigMaps are
- * not needed.
- */
+/** JSON is YAML. The user names the file, so ConfigMaps need no labels to be found by. */
 function readMaps(path: string, digest: Digest): readonly Buffer[] {
   const text = readListed(path, RULES, () => readInputFile(path, RULES)).toString('utf8');
   const documents = splitDocuments({ name: basename(path), text });
@@ -82,7 +79,6 @@ function readMaps(path: string, digest: Digest): readonly Buffer[] {
   );
 }
 
-/** The signatures of a digest in ConfigMaps. */
 export const listSignaturesFor = (
   digest: Digest,
   documents: readonly Document[],
@@ -98,8 +94,6 @@ export const listSignaturesFor = (
 export type TrustedKeys = { readonly keys: readonly SigningKey[]; readonly now: number };
 
 /**
- * Reads the keys that sign releases.
- *
  * @param path file with public keys; default: the keys of Red Hat
  * @throws ConfigError `signature.unreadable`, `signature.too-large`; the errors of `parseKeys`
  */
@@ -116,10 +110,7 @@ export function readReleaseKeys(path: string | undefined): TrustedKeys {
   };
 }
 
-/**
- * The ConfigMaps of a document: the document itself, or the items of a List, as `oc get -o yaml`
- * writes it.
- */
+/** The document itself, or the items of a List, as `oc get -o yaml` writes it. */
 function listConfigMaps(document: Document): readonly object[] {
   const object = document.toJSON() as { readonly kind?: unknown; readonly items?: unknown };
   const items: readonly unknown[] = Array.isArray(object.items) ? object.items : [];
@@ -136,9 +127,8 @@ const noConfigMap = (path: string): ConfigError =>
   });
 
 /**
- * The public keys that Red Hat signs releases with, as oc and oc-mirror carry them: release key 2
- * (567E 347A D004 4ADE 55BA 8A5F 199E 2F91 FD43 1D51) and beta key 2 (B08B 659E E86A F623 BC90 E8DB 938A
- * 80CA F215 41EB). Armoured, each with its signature over itself.
+ * As oc and oc-mirror carry them: release key 2 (567E 347A D004 4ADE 55BA 8A5F 199E 2F91 FD43 1D51) and beta
+ * key 2 (B08B 659E E86A F623 BC90 E8DB 938A 80CA F215 41EB). Armoured, each with its signature over itself.
  */
 export const RED_HAT_KEYS = `
 -----BEGIN PGP PUBLIC KEY BLOCK-----

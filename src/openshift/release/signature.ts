@@ -73,11 +73,7 @@ const COSIGN = describeStatement(
   }),
 );
 
-/**
- * Reads the statement in an OpenPGP message (`ATOMIC`), or in a signature by cosign.
- *
- * @throws IntegrityError `signature.malformed`
- */
+/** Reads the statement in an OpenPGP message (`ATOMIC`), or in a signature by cosign. */
 export function parseReleaseStatement(
   content: Uint8Array,
   shape: typeof ATOMIC | typeof COSIGN = ATOMIC,
@@ -97,8 +93,8 @@ const malformed = (reason: string): IntegrityError =>
   );
 
 /**
- * Verifies a signed message of a release: first its signer, and then that it is about this digest.
- * The identity is the signer's name for the release, and not compared: mirrors have other names.
+ * Verifies the signer, and then that the message is about this digest. The identity is not compared: mirrors
+ * have other names.
  *
  * @param now seconds since 1970
  * @throws IntegrityError `signature.other-digest`; the errors of `verifySignedMessage` and
@@ -148,9 +144,8 @@ export type Signed = {
 };
 
 /**
- * The reason why a node refuses a signature; undefined if it accepts it
- * (containers-policy.json(5), sigstoreSigned with one key): RSA PKCS #1 v1.5 or ECDSA with
- * SHA-256, or Ed25519, over the payload; then its digest and its identity.
+ * The reason why a node refuses a signature; undefined if it accepts it (containers-policy.json(5),
+ * sigstoreSigned with one key): RSA PKCS #1 v1.5 or ECDSA with SHA-256, or Ed25519, over the payload.
  */
 export function findSignatureProblem(
   { payload, signature }: SimpleSignature,
@@ -170,8 +165,8 @@ export function findSignatureProblem(
 }
 
 /**
- * The default, and a remapped identity, compare whole references: a signature that names a repository alone,
- * as cosign makes them, is for no image. Of images by digest, the repository is compared.
+ * The default, and a remapped identity, compare whole references: a name without tag, as cosign makes it,
+ * matches no image. Of images by digest, the repository is compared.
  */
 function findIdentityProblem(
   signed: Reference,
@@ -229,9 +224,8 @@ const IN_TOTO = record(
 );
 
 /**
- * True if a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key
- * signed with a statement (in-toto v1) of cosign about this image. Logs and time stamps are not
- * checked.
+ * True if a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key signed with
+ * a statement (in-toto v1) of cosign about this image. Logs and time stamps are not checked.
  */
 export function isBundleFor(
   bundle: Uint8Array,

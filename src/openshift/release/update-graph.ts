@@ -26,7 +26,6 @@ export type UpdateGraph = {
 
 export type GraphEdge = { readonly from: string; readonly to: string };
 
-/** The reason why an update is not for every cluster. */
 export type UpgradeRisk = {
   readonly name: string;
   readonly message: string;
@@ -37,7 +36,6 @@ export type GraphNode = { readonly version: string; readonly payload: string };
 
 export type GraphRelease = { readonly version: string; readonly payload: Reference };
 
-/** The way to ask for a graph. */
 export type GraphAccess = {
   readonly http: Http;
   readonly url?: string;
@@ -93,8 +91,7 @@ const GRAPH = record(
 );
 
 /**
- * Looks a version up in the update graph of its channel. Never another version than the wanted
- * one.
+ * Never another version than the wanted one.
  *
  * @throws ConfigError `release.not-found` with the nearest versions of the channel,
  * `release.version-malformed`; RegistryError `graph.refused`, `graph.malformed`, and the errors of
@@ -112,30 +109,20 @@ export async function resolveInGraph(query: GraphQuery): Promise<GraphRelease> {
   );
 }
 
-/**
- * The graph of a channel, by its whole name, `stable-4.20`. It is empty if the channel does not
- * exist.
- *
- * @throws RegistryError `graph.refused`, `graph.malformed`, and the errors of `fetchPublic`
- */
+/** @param channel its whole name, `stable-4.20`; the graph is empty if it does not exist */
 export function fetchUpdateGraph(channel: string, access: GraphAccess): Promise<UpdateGraph> {
   const url = graphUrl(access, channel);
   const { http, signal } = access;
   return http.retries.run({ host: url.host, signal }, () => fetchGraph(url, access));
 }
 
-/** The contents of several channels together. */
 export const mergeGraphs = (graphs: readonly UpdateGraph[]): UpdateGraph => ({
   nodes: graphs.flatMap(({ nodes }) => nodes),
   edges: graphs.flatMap(({ edges }) => edges),
   conditionalEdges: graphs.flatMap(({ conditionalEdges }) => conditionalEdges),
 });
 
-/**
- * The channel by its name in the graph: a name without a minor version gets the version's.
- *
- * @throws ConfigError `release.version-malformed`
- */
+/** A name without a minor version gets the version's. */
 export function formatChannel(channel: string, version: string): string {
   if (/-\d+\.\d+$/.test(channel)) return channel;
   const minor = minorOf(version);
@@ -146,12 +133,7 @@ export function formatChannel(channel: string, version: string): string {
   });
 }
 
-/**
- * The newest node of a minor version, or the node of exactly this version. Build metadata does not
- * count, in either.
- *
- * @throws ConfigError `release.not-found`
- */
+/** The newest node of a minor version, or exactly this one. Build metadata does not count. */
 export function selectNode(
   graph: Pick<UpdateGraph, 'nodes'>,
   version: string,

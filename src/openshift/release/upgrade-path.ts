@@ -42,10 +42,8 @@ type Way = {
 const CONDITIONAL_COST = 1_000_000;
 
 /**
- * The way with the fewest conditional updates, then the fewest updates, then the newest releases
- * in between, the last of them first. Build metadata of versions does not count.
- *
- * @returns undefined if the graph has no way
+ * The way with the fewest conditional updates, then the fewest updates, then the newest releases in between,
+ * the last of them first. Build metadata does not count. Undefined if the graph has no way.
  */
 export function findUpgradePath(
   graph: UpdateGraph,
@@ -91,8 +89,8 @@ function extendWay(
 }
 
 /**
- * Compares two ways to one release: the cheaper one comes first, then the one over the newer
- * release. Two ways to an earlier release are never kept, so nothing further back can differ.
+ * The cheaper way to a release, then the one over the newer. There is only one way to each earlier release,
+ * so nothing further back can differ.
  */
 function compareWays(a: Way, b: Way, ranks: ReadonlyMap<string, number>): number {
   const rankOf = ({ last }: Way): number => ranks.get(last?.way.version ?? '') ?? Infinity;
@@ -130,19 +128,15 @@ function collectEdges({ edges, conditionalEdges }: UpdateGraph): ReadonlyMap<str
   return new Map([...found].map(([from, own]) => [from, [...own.values()]]));
 }
 
-/** An upgrade that the update graph is asked about. */
 export type WantedUpgrade = {
-  /** The current version of the cluster. */
   readonly from: string;
-  /** The release to which it is upgraded. */
   readonly release: { readonly version: string; readonly reference: Reference };
   /** Channel without a minor version. */
   readonly channel: string;
 };
 
 /**
- * The releases that a cluster passes on its way, by the current update graph: by the channel of
- * the target's minor version and the channels of the minor versions below, down to the cluster's.
+ * Asks the channel of the target's minor version and of the minor versions below, down to the cluster's.
  *
  * @throws ConfigError `upgrade.no-path`, `upgrade.not-newer`, `upgrade.not-in-graph`, and the
  * errors of the graph
@@ -173,9 +167,8 @@ export async function resolveUpgradePath(
 const isSameRelease = (a: string, b: string): boolean => stripBuild(a) === stripBuild(b);
 
 /**
- * Minor versions from that of `to` down to that of `from`. Over a major version: down to its
- * first, and the minor version of `from`, because the last minor version of the major version
- * before is not known here.
+ * Over a major version: down to its first, and the minor version of `from`, because the last one of the major
+ * version before is not known here.
  */
 function listMinors(from: string, to: string): readonly string[] {
   const [first, last] = [from, to].map((version) =>

@@ -4,10 +4,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 /** Build metadata (`+multi`) is removed: versions that differ only in it are the same release. */
 export const stripBuild = (version: string): string => version.replace(/\+.*$/, '');
 
-/**
- * True for a version exactly as semver 2.0.0 writes it: the library also accepts a leading `v` and
- * blanks.
- */
+/** Exactly as semver 2.0.0 writes it: the library also accepts a leading `v` and blanks. */
 export const isVersion = (text: string): boolean =>
   /^\d/.test(text) && text === text.trim() && semver.valid(text) !== null;
 
@@ -15,10 +12,9 @@ export const isVersion = (text: string): boolean =>
 export const isMinorVersion = (version: string): boolean => /^\d+\.\d+$/.test(version);
 
 /**
- * True if a payload that was named by its pullspec is the requested release. `X.Y.Z` also names
- * the candidates, nightlies and CI builds of X.Y.Z; a version with a pre-release names itself
- * alone; and `X.Y`, a request to the update graph, does not restrict a pullspec. Build metadata
- * never counts.
+ * True if a payload that was named by its pullspec is the requested release. `X.Y.Z` also names its
+ * candidates, nightlies and CI builds; a version with a pre-release names itself alone; `X.Y`, a request to
+ * the update graph, does not restrict a pullspec. Build metadata never counts.
  */
 export function isWantedVersion(wanted: string, found: string): boolean {
   if (isMinorVersion(wanted)) return true;
@@ -26,15 +22,12 @@ export function isWantedVersion(wanted: string, found: string): boolean {
   return exact === version || exact === version.replace(/-.*$/, '');
 }
 
-/**
- * The minor version `4.20` of `4.20`, `4.20.3` and `4.20.0-rc.1`; undefined for text that is not a
- * valid version.
- */
+/** `4.20` of `4.20`, `4.20.3` and `4.20.0-rc.1`; undefined for any other text. */
 export function minorOf(version: string): string | undefined {
   return /^(\d+\.\d+)(?:$|\.\d)/.exec(version)?.[1];
 }
 
-/** The minor version after that of a version: `4.21` after `4.20.3`; undefined for text that is not a valid version. */
+/** `4.21` after `4.20.3`; undefined for text that is not a valid version. */
 export function minorAfter(version: string): string | undefined {
   const [major, minor] = (minorOf(version) ?? '').split('.');
   return minor === undefined ? undefined : `${major}.${Number(minor) + 1}`;
@@ -49,22 +42,18 @@ export function compareVersions(a: string, b: string): number {
 }
 
 /**
- * True if a version's numbers are at least these. Text after the first hyphen does not count: a
- * nightly of 4.21.0 has everything that 4.21.0 has. False for text that does not parse.
+ * Text after the first hyphen does not count: a nightly of 4.21.0 has everything that 4.21.0 has. False for
+ * text that does not parse.
  */
 export function isAtLeast(version: string, wanted: string): boolean {
   const release = semver.parse(stripBuild(version).replace(/-.*$/, ''));
   return release !== null && release.compare(wanted) >= 0;
 }
 
-/**
- * True if a version is a release, an engineering candidate or a release candidate: those are
- * signed.
- */
+/** Releases, engineering candidates and release candidates are signed. */
 export const isSignedVersion = (version: string): boolean =>
   /^\d+\.\d+\.\d+(?:-(?:ec|rc)\.\d+)?$/.test(version);
 
-/** The known facts about the release of a medium. */
 export type KnownRelease = {
   /** Image as its ClusterImageSet names it. */
   readonly image: string;
@@ -74,9 +63,8 @@ export type KnownRelease = {
 };
 
 /**
- * Compares a reference with the release of a medium. Digests are compared whenever both have one,
- * in any registry; a tag of the form VERSION or VERSION-ARCH identifies the release itself. Any
- * other tag identifies no release.
+ * Compares digests whenever both have one, in any registry; a tag of the form VERSION or VERSION-ARCH
+ * identifies the release itself. Any other tag identifies no release.
  */
 export function compareReleases(given: string, known: KnownRelease): 'same' | 'other' | 'unknown' {
   const digests = [given, known.image].map((image) => image.split('@')[1]);

@@ -7,11 +7,10 @@ import { planDestination } from '../mirror/sets.ts';
 import type { WorkspaceFiles } from './files.ts';
 
 /*
- * The contents of archives of mirrorToDisk, as the image set configurations in them ask for. oc-mirror
- * writes no resources for the cluster before the archives reach a registry.
+ * The contents of archives of mirrorToDisk, by the image set configurations in them. oc-mirror writes no
+ * resources for the cluster before the archives reach a registry.
  */
 
-/** A catalog in archives. */
 export type ArchivedCatalog = {
   /** Name in the image set configuration. */
   readonly name: string;
@@ -22,7 +21,6 @@ export type ArchivedCatalog = {
   readonly storedTag: string;
 };
 
-/** An additional image in archives. */
 export type ArchivedImage = {
   readonly name: string;
   readonly repository: string;
@@ -38,11 +36,7 @@ export type ArchivedSet = {
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/**
- * Reads the image set configurations of all runs; of one catalog, the last one counts.
- *
- * @throws ConfigError `workspace.malformed`
- */
+/** The last configuration of a catalog counts. */
 export function readArchivedSet(
   files: WorkspaceFiles,
   modified: (path: string) => number | undefined,
@@ -63,7 +57,6 @@ export function readArchivedSet(
   };
 }
 
-/** The member `mirror` of a configuration. */
 function readImageSet(files: WorkspaceFiles, file: string): Entry {
   const { bytes, name } = files.read(file);
   try {
@@ -110,7 +103,6 @@ function readCatalogEntry(entry: Entry, cache: Cache): readonly ArchivedCatalog[
   return [{ name, repository, tag, storedTag }];
 }
 
-/** The last name of a path. */
 const lastOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 /** oc-mirror's place of a catalog; one of an OCI layout has the name of its directory. */

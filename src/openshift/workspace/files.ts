@@ -18,11 +18,9 @@ export type WorkspaceFiles = {
   readonly path: string;
   /** Real path of the directory that has `docker/registry/v2`, or the archives, in it. */
   readonly root: string;
-  /** The registry's tree. */
   readonly tree: RegistryTree;
   /** Names in a directory, sorted; empty if there is no such directory. */
   readonly list: (path: string) => readonly string[];
-  /** A file that is listed, and its name in messages. */
   readonly read: (
     path: string,
     limit?: number,
@@ -37,11 +35,8 @@ const LARGEST = 64 << 20;
 const IDMS = 'working-dir/cluster-resources/idms-oc-mirror.yaml';
 
 /**
- * Opens a directory that has `data` and `working-dir` in it, or else one with the archives of one or
- * more runs of mirrorToDisk, `mirror_NNNNNN.tar`, in it or in its folders. Archives are read in place.
- *
- * @throws ConfigError `workspace.missing`, `workspace.outside`, `workspace.unreadable`; the errors of
- * `indexTar`
+ * Opens a directory that has `data` and `working-dir` in it, or one with archives of mirrorToDisk,
+ * `mirror_NNNNNN.tar`, in it or in its folders. Archives are read in place.
  */
 export function openWorkspaceFiles(directory: string): WorkspaceFiles {
   const path = locate(directory, directory);

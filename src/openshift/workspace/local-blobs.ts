@@ -7,8 +7,7 @@ import type { MirrorPlan, PlannedBlob } from '../mirror/plan.ts';
 const MOST_NAMED = 10;
 
 /**
- * Looks for the file of every blob of a plan, by its size, so that a tree with holes is refused before
- * anything is poured. Digests are checked by the pour.
+ * By size, so that a tree with holes is refused before anything is poured. The pour checks digests.
  *
  * @throws IntegrityError `workspace.blobs-missing`, `blob.too-long`, `blob.too-short`
  */

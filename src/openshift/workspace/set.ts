@@ -45,8 +45,8 @@ export type SurveyedWorkspace = Pick<Workspace, 'signatures' | 'failures'> & {
 };
 
 /**
- * The release of a workspace, if the configuration names none by URL. oc-mirror tags every release
- * `VERSION-ARCH`; other images there are left over from a release that was signed again or removed.
+ * oc-mirror tags every release `VERSION-ARCH`; other images there are left over from a release that was
+ * signed again or removed.
  *
  * @param version version or minor that the configuration names
  * @throws ConfigError `workspace.no-release`, `workspace.several-releases`
@@ -84,7 +84,6 @@ export function findWorkspaceRelease(
   );
 }
 
-/** The rest of a text behind a beginning; empty if it begins otherwise. */
 const cut = (text: string, beginning: string): string =>
   text.startsWith(beginning) ? text.slice(beginning.length) : '';
 
@@ -94,10 +93,7 @@ const isOfReleases = (repository: string): boolean =>
 const isReleaseImages = (repository: string): boolean =>
   `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
 
-/**
- * True for a tag of cosign for something that belongs to an image: signatures, attestations, bills
- * of materials.
- */
+/** True for cosign's tags: signatures, attestations, bills of materials. */
 const isAttached = (tag: string): boolean => /^sha256-[0-9a-f]{64}\.[a-z]+$/.test(tag);
 
 /** The name of an image in the mirror: by its first tag, else by digest. */
@@ -105,10 +101,9 @@ const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =
   tags[0] === undefined ? `${repository}@${digest}` : `${repository}:${tags[0]}`;
 
 /**
- * Every image of a workspace, at its place in the tree, unless another set brings it to the same
- * place. The release has the names that nodes expect, regardless of its names in the mirror; other
- * release images are carried without a tag, because the machine config daemon takes any tag there
- * for the release.
+ * At their places in the tree, unless another set brings them there. The release has the names that nodes
+ * expect; other release images are carried without a tag, because the machine config daemon takes any tag
+ * there for the release.
  */
 export function planWorkspaceSet(
   workspace: Pick<SurveyedWorkspace, 'images' | 'catalogImages'>,
@@ -191,11 +186,10 @@ export const hasPath = (repositories: readonly string[], path: string): boolean 
   path === '' || repositories.some((name) => name === path || name.startsWith(`${path}/`));
 
 /**
- * The repositories of a tree that may have the image of a reference: by the mirrors of the longest
- * source first, then of the shorter ones, then of the same path, then of that path below a
- * namespace into which oc-mirror was configured to put everything. An image by digest may be of a
- * release that an earlier run mirrored, whose mirror sets the last run did not write again:
- * oc-mirror gives all releases these two names.
+ * The repositories that may have an image: by the mirrors of the longest source first, then of the shorter
+ * ones, then of the same path, then of that path below a namespace into which oc-mirror was configured to put
+ * everything. An image by digest may be of a release of an earlier run, whose mirror sets the last run did
+ * not write again: oc-mirror gives all releases these two names.
  */
 function listPlaces(reference: Reference, { mirrors, repositories }: Places): readonly string[] {
   const { registry, repository } = reference;
@@ -221,10 +215,7 @@ type Places = {
   readonly repositories: readonly string[];
 };
 
-/**
- * The name that a cluster has for a repository of the mirror: the source of its mirrors, the
- * longest match first; if no mirror matches, the name in the registry of the node.
- */
+/** The source of the longest matching mirror; without one, the name in the registry of the node. */
 export function nameSource(
   repository: string,
   { mirrors, registry }: { readonly mirrors: readonly PlannedMirror[]; readonly registry: string },
@@ -241,8 +232,7 @@ export function nameSource(
 }
 
 /**
- * An oc-mirror workspace that replaces all registries: every reference is looked for in its tree,
- * at the place to which its mirrors lead.
+ * Replaces all registries: every reference is looked for in the tree, at the place its mirrors lead to.
  *
  * @throws the errors of `readWorkspace`
  */

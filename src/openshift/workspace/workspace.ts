@@ -16,7 +16,6 @@ import {
 import { type ArchivedSet, readArchivedSet } from './archived.ts';
 import { openWorkspaceFiles, type WorkspaceFiles } from './files.ts';
 
-/** A mirror of one source, as an ImageDigestMirrorSet or ImageTagMirrorSet has it. */
 export type WorkspaceMirror = {
   /** `registry/path`, or a registry alone. */
   readonly source: string;
@@ -26,9 +25,7 @@ export type WorkspaceMirror = {
   readonly by: 'digest' | 'tag';
 };
 
-/** A CatalogSource or ClusterCatalog. */
 export type WorkspaceCatalog = NodeManifest & {
-  /** Name of the file that contains it. */
   readonly file: string;
   /** Image as written; absent if the object names no image. */
   readonly image?: string;
@@ -59,7 +56,6 @@ const SIGNATURES = 'working-dir/signatures';
 const LOGS = 'working-dir/logs';
 
 /**
- * Reads the files next to the registry tree of an oc-mirror workspace, or those in its archives.
  * Makes no network requests and does not read the tree.
  *
  * @param directory `mirrorPath` of the configuration
@@ -107,7 +103,6 @@ const readSignatures = (files: WorkspaceFiles): readonly StoredSignature[] =>
 
 type Sorted = Omit<Workspace, 'path' | 'root' | 'tree' | 'failures' | 'archived'>;
 
-/** Handles each kind of object that oc-mirror writes. */
 function sortDocuments(documents: readonly SplitDocument[]): Sorted {
   const mirrors: WorkspaceMirror[][] = [];
   const catalogs: WorkspaceCatalog[] = [];
@@ -182,16 +177,12 @@ function readMirrorSet(file: string, document: Document): MirrorEntry[] {
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && /^[\w*[][\w.:\]/-]*$/.test(value);
 
-/**
- * Describes a policy other than the default: openshift/api
- * `config/v1/types_image_digest_mirror_set.go`.
- */
+/** Other than the default: openshift/api `config/v1/types_image_digest_mirror_set.go`. */
 const describePolicy = (policy: unknown, of: string): string | undefined =>
   policy === undefined || policy === '' || policy === 'AllowContactingSource'
     ? undefined
     : `mirrorSourcePolicy ${JSON.stringify(policy)} of ${of} is not carried: nodes ask the source if its mirrors fail`;
 
-/** A node of the YAML library as plain values. */
 const toPlain = (node: unknown): unknown =>
   typeof node === 'object' && node !== null && 'toJSON' in node
     ? (node as { toJSON: () => unknown }).toJSON()

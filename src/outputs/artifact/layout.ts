@@ -30,12 +30,9 @@ export type OpenedLayout = {
 };
 
 /**
- * Plans the artifact of a layout. Extents smaller than a layer are read now, since only their
- * bytes name the layer that they are part of; the rest has its digest, and is read when the
- * registry does not have it. No process sees all bytes of the ISO, so the artifact has no checksum
- * of it. An extent is never cut: a layer is as large as the largest of them.
- *
- * @throws IntegrityError `extent.wrong-digest`; any error of the opener
+ * Plans the artifact of a layout. Extents smaller than a layer are read now, since only their bytes give the
+ * digest of their layer; the rest is read when the registry does not have it. No process sees all bytes, so
+ * there is no checksum of the ISO. An extent is never cut: a layer is as large as the largest of them.
  */
 export async function openLayout(iso: LayoutToPush): Promise<OpenedLayout> {
   const { layout, about, signal, openExtent, lanes } = iso;
@@ -104,8 +101,8 @@ async function readSmall(extent: Extent, reading: Reading): Promise<Uint8Array> 
 }
 
 /**
- * Reads a large extent, which is sent meanwhile: its last piece is held back until the digest is
- * verified. Wrong bytes, or a source that starts over, end the request; the next request asks others.
+ * Holds back the last piece of a large extent until the digest is verified. Wrong bytes, or a source that
+ * starts over, end the request; the next request asks others.
  */
 async function* readVerified(
   extent: Extent,

@@ -37,7 +37,6 @@ const KEY = {
 
 /** An ISO as its artifact describes it. */
 export type IsoArtifact = {
-  /** Name of the file that was pushed. */
   readonly title: string;
   /** Version of the release. */
   readonly version?: string;
@@ -56,10 +55,7 @@ export type IsoArtifact = {
 /** A manifest as it is stored: its digest is the digest of its bytes. */
 export type ManifestBytes = { readonly bytes: Buffer; readonly descriptor: Descriptor };
 
-/**
- * `top` is the manifest that a tag names; if it is an index, it names the `others`, which have the
- * layers.
- */
+/** `top` is the manifest that a tag names; if it is an index, the `others` have the layers. */
 export type ArtifactManifests = {
   readonly top: ManifestBytes;
   readonly others: readonly ManifestBytes[];
@@ -122,11 +118,9 @@ function encode(mediaType: string, content: Readonly<Record<string, Json>>): Man
 }
 
 /**
- * Reads the manifest that a tag names, and the manifests of its index, as {@link formatArtifact}
- * wrote them.
+ * Reads the manifest that a tag names, and the manifests of its index, as {@link formatArtifact} wrote them.
  *
  * @param name for errors
- * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`
  */
 export function parseArtifact(
   name: string,
@@ -179,7 +173,6 @@ function listParts(
   return { parts: parts.sort((a, b) => a.offset - b.offset), given };
 }
 
-/** @throws IntegrityError `artifact.not-ours` */
 function readDocument(
   name: string,
   { bytes }: StoredManifest,

@@ -1,10 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import type { Reference, WritingClient } from '../../registry/index.ts';
 
-/**
- * Lists repositories that a layer may be mounted from, in the registry of an artifact: first the given
- * ones, then the original repositories of the images, or their mirrors there.
- */
+/** First the given repositories, then the images' original ones, or their mirrors in this registry. */
 export function createMountsOf(
   { sourcesOf }: { readonly sourcesOf: (blob: Digest) => readonly Reference[] },
   {

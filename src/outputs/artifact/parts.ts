@@ -36,9 +36,8 @@ const GAP = 16 * 1024;
 const RUN = 16 * 2 ** 20;
 
 /**
- * Cuts an ISO into the layers of its artifact: each blob and each large file is a separate layer,
- * so that other ISOs, and the images, have the same layers; small extents are joined with their
- * neighbours.
+ * Cuts an ISO into layers: each blob and each large file is its own, so that other ISOs and the images share
+ * it; small extents are joined with their neighbours.
  *
  * @param extents by offset, without overlaps
  */
@@ -98,15 +97,13 @@ export type MeasuredIso = {
 
 type MeasureOptions = {
   readonly signal: AbortSignal;
-  /** Called with the bytes that were read so far. */
   readonly onProgress: (bytes: number) => void;
 };
 
 const PIECE = 4 * 2 ** 20;
 
 /**
- * Reads an ISO from front to end, so that everything that must be measured is known before a byte
- * is sent.
+ * Reads an ISO from front to end, so that everything is measured before a byte is sent.
  *
  * @param parts by offset, without overlaps
  * @throws IntegrityError `artifact.damaged` if an extent has other bytes than its digest states,

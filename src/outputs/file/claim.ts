@@ -1,5 +1,6 @@
 import { lstat, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { isDigestHex } from '../../base/digest.ts';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/claim-output.ts';
 import { sizeOf } from '../../base/disk/files.ts';
 import { isLeaseText } from '../../base/disk/holder.ts';
@@ -51,12 +52,7 @@ export async function claimFile(
   }
 }
 
-/**
- * Refuses a place that no build could write to, as `claimFile` does with `force`. For commands that
- * only report what a build would do.
- *
- * @throws the errors of `checkOutputPlace`
- */
+/** Refuses a place that `claimFile` refuses even with `force`, for commands that build nothing. */
 export async function checkFile(place: Omit<Claimed, 'force'>): Promise<void> {
   const workDirs = await listWorkDirs(place);
   const { inputs, output } = place;
@@ -111,10 +107,7 @@ function listOutputs(output: string): readonly OutputFile[] {
   ];
 }
 
-/**
- * True for an ISO that has its report next to it, or was about to get one when the build was
- * killed, and for a file that is recognized.
- */
+/** A build that was killed may have left the report aside. */
 async function isOurIso(path: string, recognize: MediaReader['recognize']): Promise<boolean> {
   const size = await sizeOf(path);
   const { report, aside } = namesBeside(path);
@@ -132,7 +125,6 @@ async function isOurIso(path: string, recognize: MediaReader['recognize']): Prom
 const isOurReport = async (path: string): Promise<boolean> =>
   (await readReport(path)) !== undefined;
 
-/** The report next to an ISO; undefined for any other file. */
 export async function readReport(path: string): Promise<WrittenReport | undefined> {
   const text = await readSmall(path);
   return text === undefined ? undefined : parseReport(text);
@@ -140,7 +132,7 @@ export async function readReport(path: string): Promise<WrittenReport | undefine
 
 async function isOurChecksum(path: string, name: string): Promise<boolean> {
   const text = await readSmall(path);
-  return text !== undefined && /^[0-9a-f]{64}$/.test(text.replace(`  ${name}\n`, ''));
+  return text !== undefined && isDigestHex(text.replace(`  ${name}\n`, ''));
 }
 
 /** Says whose checksum a file is: an ISO that was copied with its checksum has that of its old name. */
@@ -163,16 +155,14 @@ const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
 /** Bytes; a report with the costs of some thousand images has about one tenth. */
 const MAX_SMALL = 64 << 20;
 
-/**
- * The text of a regular file, unless it is unreadable or larger than any file that a build writes.
- */
+/** The text of a regular file, unless it is unreadable or larger than any file that a build writes. */
 async function readSmall(path: string): Promise<string | undefined> {
   try {
     const found = await stat(path);
     if (!found.isFile() || found.size > MAX_SMALL) return undefined;
     return (await readRegularFile(path))?.toString('utf8');
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
+    if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM', 'ELOOP')) return undefined;
     throw error;
   }
 }

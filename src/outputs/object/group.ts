@@ -16,7 +16,6 @@ import type { ObjectPart, Filler, PartGroup } from './parts.ts';
 
 export type GroupTools = {
   readonly openExtent: ExtentOpener;
-  /** Opens bytes of the earlier object. */
   readonly openEarlier: (range: Filler) => AsyncIterable<Uint8Array>;
   /** Sends a part; a later part with the same number replaces it. The bytes are not kept. */
   readonly send: (part: ObjectPart, bytes: Uint8Array) => Promise<void>;
@@ -27,13 +26,7 @@ export type GroupTools = {
 
 type SentGroup = Extract<PartGroup, { readonly kind: 'send' }>;
 
-/**
- * Sends all parts of a group. When it resolves, each of its spans had its digest; a span with a
- * wrong digest was fetched and sent again.
- *
- * @throws IntegrityError `extent.wrong-digest`, `extent.too-long`; any error of the tools; the
- * signal's reason
- */
+/** When it resolves, each span had its digest; a span with a wrong one was fetched and sent again. */
 export async function sendGroup({ parts, pieces }: SentGroup, tools: GroupTools): Promise<void> {
   const writer = createPartWriter(parts, tools.send);
   for (const piece of pieces) {
@@ -123,15 +116,12 @@ async function* readFileChunks(
   }
 }
 
-/** Fills the parts of a group, in order, and sends each one when it is full. */
+/** Fills the parts of a group in order, and sends each full one. */
 export type PartWriter = {
   readonly add: (bytes: Uint8Array) => Promise<void>;
   /** Begins a span, which may be taken back. */
   readonly begin: () => void;
-  /**
-   * Goes back to the beginning of the span. Parts of the span that were already sent are sent
-   * again.
-   */
+  /** Goes back to the beginning of the span; parts of it that were sent are sent again. */
   readonly takeBack: () => void;
 };
 
@@ -145,10 +135,7 @@ function createPartWriter(
   /** Index of the part that is being filled. */
   let index = 0;
   let filled = 0;
-  /**
-   * The place at which the span began: the part, and the number of bytes before the span in that
-   * part.
-   */
+  /** The part in which the span began, and the number of bytes before the span in it. */
   let began = { index: 0, filled: 0 };
   let front: Uint8Array | undefined;
   const flush = async (part: ObjectPart): Promise<void> => {

@@ -18,10 +18,7 @@ export type ObjectPart = {
   readonly size: number;
 };
 
-/**
- * A source of bytes to send: an extent, verified as a whole, or bytes of the earlier object that
- * fill a part.
- */
+/** Bytes to send: an extent, verified as a whole, or bytes of the earlier object that fill a part. */
 export type Piece = Extent | Filler;
 
 export type Filler = {
@@ -57,16 +54,14 @@ const PART_SIZE = 2 * S3_LIMITS.minPart;
 const COPY_SIZE = 256 << 20;
 
 /**
- * Cuts an ISO into the parts of an upload. The server copies runs of bytes that the earlier object
- * has; the rest is sent, in groups of whole spans, so that every span is verified before its group
- * counts as done. If few bytes changed between such runs, a part that is too small is filled from
- * them.
+ * Cuts an ISO into the parts of an upload. The server copies runs that the earlier object has; the rest is
+ * sent, in groups of whole spans, so that every span is verified before its group counts as done. If few
+ * bytes changed between such runs, a part that is too small is filled from them.
  *
- * Parts are 5 to 10 MiB, and larger only if there would be too many: a kill costs little, and a
- * lane needs little memory. Pure: same layout and same earlier object, same parts.
+ * Parts are 5 to 10 MiB, and larger only if there would be too many: a kill costs little, and a lane needs
+ * little memory. Pure: same layout and same earlier object, same parts.
  *
  * @param most parts that the service takes
- * @throws DiskError `object-store.too-large`
  */
 export function planObjectParts(
   layout: Layout,
@@ -108,10 +103,7 @@ export type ObjectRun = {
   | { readonly kind: 'copy'; readonly from: number }
 );
 
-/**
- * The stretches that an earlier ISO has, at the same offset or at another one, and the stretches
- * that it does not have. They cover the new ISO in order.
- */
+/** Covers the new ISO in order. An earlier ISO may have a stretch at another offset. */
 function findRuns({ extents, size }: Layout, earlier?: EarlierContents): readonly ObjectRun[] {
   if (!earlier) return [{ kind: 'send', offset: 0, size }];
   const find = createFinder(earlier);
@@ -129,9 +121,7 @@ function findRuns({ extents, size }: Layout, earlier?: EarlierContents): readonl
   return runs;
 }
 
-/**
- * Finds an extent in the earlier ISO: preferably at the place at which the current run continues.
- */
+/** Prefers the place at which the current run continues. */
 function createFinder({ size, extents }: EarlierContents) {
   const sorted = extents.toSorted((a, b) => a.offset - b.offset);
   const byOffset = new Map(sorted.map((extent) => [extent.offset, extent]));
@@ -167,8 +157,7 @@ type Stretch = ObjectRun;
 export type FilledRun = Copied | { readonly kind: 'send'; readonly stretches: readonly Stretch[] };
 
 /**
- * Gives every run at least this length, except the last: short runs that could be copied are sent,
- * and a short run to send is filled up from the run behind it.
+ * Gives every run but the last this length: short copies are sent, a short run to send takes from the next.
  */
 function fillRuns(runs: readonly ObjectRun[], least: number): readonly FilledRun[] {
   const filled: FilledRun[] = [];
@@ -251,10 +240,7 @@ function groupPieces(pieces: readonly Piece[], least: number): readonly (readonl
 
 type Range = Pick<ObjectPart, 'offset' | 'size'>;
 
-/**
- * Cuts a range into as few parts of at most this many bytes as possible, all about the same size,
- * and numbers them.
- */
+/** Cuts a range into as few parts as possible, all about the same size, and numbers them. */
 function createCutter(): (range: Range, most: number) => readonly ObjectPart[] {
   let number = 0;
   return ({ offset, size }, most) => {

@@ -17,13 +17,9 @@ import {
 import { type Upload, removeUploadRecord, beginUpload, completeUpload } from './upload.ts';
 
 /**
- * Sends an ISO to an object store: the service copies the bytes that the existing object has, and
- * every other byte is sent once and verified before the upload is completed. Killed at any moment,
- * the same call continues the upload. Memory: a part for each lane.
- *
- * @throws RegistryError of the service, `object-store.changed`; IntegrityError
- * `extent.wrong-digest`, `object-store.wrong-size`; any error of the opener. The unfinished upload
- * stays, and a warning names it.
+ * Sends an ISO to an object store: the service copies the bytes that the existing object has, every other
+ * byte is sent once and verified before the upload is completed. After a kill, the same call continues.
+ * Memory: a part for each lane.
  */
 export async function sendIso(options: SendOptions): Promise<SentIso> {
   const plan = await planForService(options);
@@ -51,10 +47,7 @@ export async function sendIso(options: SendOptions): Promise<SentIso> {
 /** Swift takes no more parts by default. */
 const FEW_PARTS = 1000;
 
-/**
- * The last part is tried first if not all services take so many parts: else the refusal would come
- * after gigabytes.
- */
+/** If not all services take so many parts, the last is tried first: a refusal costs no gigabytes. */
 async function planForService(options: SendOptions): Promise<PartPlan> {
   const { layout, earlier, fewParts = FEW_PARTS } = options;
   const plan = planObjectParts(layout, earlier);
@@ -229,21 +222,15 @@ async function* readEarlier(
   }
 }
 
-/**
- * The digest of bytes that come in parts, several at a time, each of which waits for the parts
- * before it.
- */
+/** The digest of parts that arrive several at a time; each waits for the parts before it. */
 export type WholeDigest = {
-  /** Resolves when the bytes are taken, or no longer needed. @throws the signal's reason */
+  /** Resolves when the bytes are taken, or no longer needed. */
   readonly take: (offset: number, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
   /** Returns undefined if the digest was given up, or bytes are missing. */
   readonly finish: (size: number) => Digest | undefined;
 };
 
-/**
- * The digest is given up as soon as bytes arrive a second time: they cannot be taken out of it
- * again.
- */
+/** Given up when bytes arrive a second time: they cannot be taken out of it again. */
 function createWholeDigest(): WholeDigest {
   const hash = createHash('sha256');
   let position = 0;

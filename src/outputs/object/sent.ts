@@ -10,10 +10,7 @@ import type { MediaReader } from '../place.ts';
 import type { EarlierExtent, EarlierContents } from './parts.ts';
 import { type StoredObject, bareEtag, openStoredObject, type FoundObject } from './stored.ts';
 
-/*
- * An object that a build of ours sent: how it is sent, how it describes itself, and when its bytes
- * may be copied.
- */
+/* An object that a build of ours sent: how it describes itself, and when its bytes may be copied. */
 
 /** The existing object, as a build of ours left it. */
 export type EarlierObject = EarlierContents & {
@@ -27,9 +24,7 @@ export type SendOptions = {
   readonly digest: Digest;
   readonly metadata: Readonly<Record<string, string>>;
   readonly open: (signal: AbortSignal) => StoredObject;
-  /** Address of the service. */
   readonly endpoint: string;
-  /** File in the work directory. */
   readonly record: string;
   /** ETag of the existing object. */
   readonly replaces?: string;
@@ -63,20 +58,14 @@ export type SentIso = SentCounters & {
   readonly noChecksum?: string;
 };
 
-/**
- * Metadata keys under which an object describes itself; its report states the ETag with which it
- * was finished.
- */
+/** Metadata of an object; its report states the ETag with which it was finished. */
 export const OBJECT_KEYS = {
   layout: 'sealift-layout',
   extents: 'sealift-extents',
   etag: 'sealift-etag',
 } as const;
 
-/**
- * Names all extents with bytes: the rest of an ISO is zeros. Unlike the digest of a layout, it can
- * be computed from the contents of the medium.
- */
+/** Unlike the digest of a layout, it can be computed from the contents of the medium. */
 export const nameExtents = ({ size, extents }: Pick<Layout, 'size' | 'extents'>): Digest =>
   nameListed({
     size,
@@ -98,11 +87,10 @@ const nameListed = ({
   ]);
 
 /**
- * The existing object, if it has the ETag with which a build of ours finished it, after every byte
- * had been verified, and its index agrees with its metadata. Undefined for any other object.
+ * The existing object, if it has the ETag with which a build of ours finished it, after every byte had been
+ * verified, and its index agrees with its metadata. Undefined for any other object.
  *
- * @param options `readExtents` reads the index of a medium, and returns undefined if the bytes are
- * not a medium or are damaged
+ * @param options `readExtents` returns undefined for bytes that are not a whole medium
  */
 export async function openEarlierObject(
   s3: S3,
@@ -141,7 +129,7 @@ async function openAccess(s3: S3, source: RangeSource, signal: AbortSignal): Pro
   return createCachedAccess(source, readRange, () => Promise.resolve());
 }
 
-/** Opens an object that a build of ours sent; undefined for any other object. */
+/** Undefined if no build of ours sent the object. */
 export async function openSentObject(
   s3: S3,
   address: S3Address,
@@ -152,7 +140,6 @@ export async function openSentObject(
   return openAccess(s3, await openS3Source(s3, address, signal), signal);
 }
 
-/** Opens an object of the same service. */
 export type OpenStored = (address: S3Address) => StoredObject;
 
 /** The objects that describe an ISO, next to it. */
@@ -162,9 +149,8 @@ export const objectsBeside = ({ bucket, key }: S3Address) => ({
 });
 
 /**
- * True if an object is as a build of ours left it: it has the ETag that the service gave it then.
- * Its metadata proves nothing about its bytes, because a program that writes it again may keep the
- * metadata.
+ * True if an object has the ETag that the service gave our build. Metadata proves nothing about bytes: a
+ * program that writes the object again may keep it.
  *
  * @param noted the record in the work directory of an upload that was not sealed
  */

@@ -47,10 +47,7 @@ type Completed = {
   readonly replaces: string | undefined;
 };
 
-/**
- * Milliseconds: a part may take a slow line a long time, and a service may take long to copy or to
- * put together.
- */
+/** Milliseconds: a part takes long on a slow line, and a service takes long to copy or put together. */
 const LONG = 10 * 60_000;
 
 export function openStoredObject(s3: S3, address: S3Address, signal: AbortSignal): StoredObject {
@@ -183,9 +180,8 @@ function openConditional(ask: Ask, at: At): Pick<StoredObject, 'copyPart' | 'com
 }
 
 /**
- * Asks with a condition, and without one if the service does not support conditions: it answers
- * 501, or finds that an object does not have the ETag that the service itself reports, as Swift
- * does with an object that was sent in parts.
+ * Asks with a condition, and without one if the service does not support it: it answers 501, or denies the
+ * ETag that it reports itself, as Swift does for an object that was sent in parts.
  */
 async function unlessRefused<Output>(
   conditional: () => Promise<Output>,
@@ -201,17 +197,21 @@ async function unlessRefused<Output>(
   }
 }
 
-/** @throws RegistryError `object-store.changed` */
 async function requireSame(ask: Ask, at: At, expected: string): Promise<void> {
   const found = (await look(ask, at))?.etag;
   if (found === expected) return;
   const name = formatS3Address({ bucket: at.Bucket, key: at.Key });
-  throw new RegistryError('object-store.changed', `${name} changed while the ISO was sent`, {
-    expected,
-    found: found ?? 'no object',
+  throw objectChanged(name, { expected, found: found ?? 'no object' });
+}
+
+export const objectChanged = (
+  name: string,
+  found: { readonly expected?: string; readonly found?: string } = {},
+): RegistryError =>
+  new RegistryError('object-store.changed', `${name} changed while the ISO was sent`, {
+    ...found,
     hint: 'run again when nobody else writes to it',
   });
-}
 
 async function listParts(ask: Ask, upload: At & { readonly UploadId: string }) {
   const listed = new Map<number, ListedPart>();

@@ -5,7 +5,7 @@ import type { Digest } from '../../base/digest.ts';
 import { explaining } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../base/disk/open-file.ts';
-import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
+import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json, digestCanonicalJson } from '../../base/text/json.ts';
 import { decodeJson, ifFaultless } from '../../shape/decode.ts';
@@ -23,15 +23,13 @@ import {
 } from '../../shape/shape.ts';
 import { OBJECT_KEYS, type SendOptions } from './sent.ts';
 import { partsOf, type PartGroup, type PartPlan } from './parts.ts';
-import type { FoundObject, ListedPart, StoredObject } from './stored.ts';
+import { objectChanged, type FoundObject, type ListedPart, type StoredObject } from './stored.ts';
 
-/** Identifies an upload and its contents. */
 export type UploadHeader = {
   readonly format: 1;
   /** `s3://bucket/key`, and the address of the service. */
   readonly object: string;
   readonly endpoint: string;
-  /** Id that the service gave to the upload. */
   readonly upload: string;
   readonly layout: Digest;
   /** Digest of the plan of parts. */
@@ -99,7 +97,6 @@ export async function readUploadRecord(path: string): Promise<UploadRecord | und
   return { ...header, groups, ...withoutUndefined({ digest, etag }) };
 }
 
-/** The lines of one shape. */
 const readLines = <T>(shape: Shape<T>, lines: readonly string[]): readonly T[] =>
   lines.flatMap((line) => {
     const read = ifFaultless(decodeJson(shape, line));
@@ -108,9 +105,7 @@ const readLines = <T>(shape: Shape<T>, lines: readonly string[]): readonly T[] =
 
 export const removeUploadRecord = (path: string): Promise<void> => rm(path, { force: true });
 
-/**
- * Continues the upload of an earlier run if it has the same parts; else begins a new one.
- */
+/** Continues the upload of an earlier run only if it has the same parts. */
 export async function beginUpload(options: SendOptions, plan: PartPlan): Promise<Upload> {
   const { endpoint, digest: layout, record: path, signal, warn } = options;
   const object = options.open(signal);
@@ -173,10 +168,7 @@ async function findParts(
   return listed;
 }
 
-/**
- * Warns of uploads that others began, or that a killed run began and could not record: they take up
- * space until they are aborted.
- */
+/** Warns of uploads by others or by a killed run: they take up space until they are aborted. */
 async function nameStrangers(
   object: StoredObject,
   { own, warn }: { readonly own: string | undefined } & Pick<SendOptions, 'warn'>,
@@ -189,7 +181,7 @@ async function nameStrangers(
   }
 }
 
-/** Begins a record, or continues the one that exists. @throws DiskError of the file system */
+/** Begins a record, or continues the one that exists. */
 async function openUploadRecord(
   path: string,
   { header, continues }: { readonly header: UploadHeader; readonly continues: boolean },
@@ -231,19 +223,14 @@ const isThere = (
     return part?.etag === etags[index] && part?.size === size;
   });
 
-/**
- * Completes the upload, unless the existing object was replaced meanwhile. The record has the ETag
- * of the result, even if the process ends before the service has answered.
- *
- * @throws RegistryError `object-store.changed`; IntegrityError `object-store.wrong-size`
- */
+/** The record has the ETag of the result, even if the process ends before the service has answered. */
 export async function completeUpload(
   { replaces, digest, layout }: SendOptions,
   { object, id, record }: Upload,
   etags: readonly string[],
 ): Promise<void> {
   const before = await object.look();
-  if (before?.etag !== replaces) throw changed(object.name);
+  if (before?.etag !== replaces) throw objectChanged(object.name);
   const expected = etagOf(etags);
   if (expected !== undefined) await record.noteEtag(expected);
   const completed = await completeOrFail(object, { id, etags, replaces });
@@ -252,7 +239,7 @@ export async function completeUpload(
   const isWhatWasSent = ({ etag }: FoundObject): boolean =>
     completed.etag === undefined ? etag !== replaces || etag === expected : etag === completed.etag;
   const isSent = found?.metadata[OBJECT_KEYS.layout] === digest && isWhatWasSent(found);
-  if (!isSent) throw completed.failure ?? changed(object.name);
+  if (!isSent) throw completed.failure ?? objectChanged(object.name);
   await record.noteEtag(found.etag);
   if (found.size !== layout.size) throw wrongSize(object.name, layout.size, found.size);
 }
@@ -264,10 +251,7 @@ const wrongSize = (name: string, expected: number, found: number): IntegrityErro
     { expected: String(expected), found: String(found), hint: 'remove it and build again' },
   );
 
-/**
- * The ETag that S3 makes of the MD5s of parts; services with their own keys make another one.
- * Undefined if the machine has no md5, for example with FIPS.
- */
+/** The ETag that S3 makes of the MD5s of parts, unless the service has its own keys. Undefined under FIPS. */
 function etagOf(parts: readonly string[]): string | undefined {
   try {
     const hash = createHash('md5').update(Buffer.from(parts.join(''), 'hex'));
@@ -291,8 +275,3 @@ async function completeOrFail(
     throw error;
   }
 }
-
-const changed = (name: string): RegistryError =>
-  new RegistryError('object-store.changed', `${name} changed while the ISO was sent`, {
-    hint: 'run again when nobody else writes to it',
-  });

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { joinAnswers } from '../../base/download/fill-file.ts';
+import { joinAnswers } from '../../base/download/source-answers.ts';
 import type { OpenBytes, SourceAnswer } from '../../base/download/sources.ts';
 import { RegistryError, SealiftError, UsageError } from '../../base/errors.ts';
 import { reportRequests, type HttpRequestEvent } from '../../base/http/report-requests.ts';
@@ -10,6 +10,7 @@ import { createCachedAccess, createRangeReader, type RangeReader } from '../../b
 import { createRetries, type RetryEvent } from '../../base/retry.ts';
 import { parseS3Address, openS3Source } from '../../base/s3/object.ts';
 import { createS3 } from '../../base/s3/s3.ts';
+import type { Redaction } from '../../base/text/redact.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { follow } from '../../base/wait.ts';
 import { explainRoots } from '../../keys/index.ts';
@@ -27,15 +28,14 @@ import { type OpenedRanges, type SourceTools, type RangeOpener, openWebRanges } 
 /** Everything outside the program that opening a source needs. */
 export type SourceHost = {
   readonly env: NodeJS.ProcessEnv;
+  /** Masks the secrets that are read. */
+  readonly redaction: Redaction;
   /** Directory from which relative paths start. */
   readonly cwd: string;
   /** `/etc/containers`; absent: registries.conf of the system is not read. */
   readonly containersDir?: string;
   readonly signal: AbortSignal;
-  /**
-   * Milliseconds for which a server that has answered before is asked again while it sends no
-   * byte; default ten minutes.
-   */
+  /** Milliseconds to ask again a server that answered before and sends no byte; default ten minutes. */
   readonly retryFor?: number;
   /** Called for requests, and for hosts that are waited for. */
   readonly emit: (event: RetryEvent | HttpRequestEvent) => void;
@@ -52,7 +52,6 @@ export async function openSource(text: string, host: SourceHost): Promise<Random
   return createCachedAccess(source, readRange, close);
 }
 
-/** True if a text names a source elsewhere, not a path of this machine. */
 export const isElsewhere = (text: string): boolean => schemeOf(text) !== undefined;
 
 const schemeOf = (text: string): string | undefined =>
@@ -66,8 +65,7 @@ export type OpenedElsewhere = {
 };
 
 /**
- * Opens a source like `openSource`, for a caller with its own cache; not for a path of this
- * machine.
+ * Opens a source like `openSource`, for a caller with its own cache.
  *
  * @throws UsageError `source.address`; RegistryError of its server
  */
@@ -81,11 +79,11 @@ export async function openElsewhere(text: string, host: SourceHost): Promise<Ope
   }
   const closing = new AbortController();
   const forget = follow([host.signal], closing);
-  const { env, cwd, containersDir, emit, retryFor } = host;
+  const { env, redaction, cwd, containersDir, emit, retryFor } = host;
   const retries = createRetries({ onEvent: emit, ...withoutUndefined({ retryFor }) });
   // A caller who gives up sooner than a request also does so in the middle of a body.
   const patience = withoutUndefined({ bodyTimeout: retryFor === 0 ? undefined : retryFor });
-  const http = reportRequests(createHttp({ env, retries, ...patience }), emit);
+  const http = reportRequests(createHttp({ env, redaction, retries, ...patience }), emit);
   const { signal } = closing;
   const close = async (): Promise<void> => {
     forget();
@@ -112,14 +110,12 @@ export async function openElsewhere(text: string, host: SourceHost): Promise<Ope
   }
 }
 
-/** Opens an object of an object store, by `s3://bucket/key`. */
 const openS3Ranges: RangeOpener = async (text, { env, http, signal }) => {
   const s3 = createS3({ http, env });
   const address = parseS3Address(text);
   return { source: await openS3Source(s3, address, signal), host: await s3.hostOf(signal) };
 };
 
-/** The openers of addresses with a scheme. */
 const OPENERS: Readonly<Record<string, RangeOpener>> = {
   http: openWebRanges,
   https: openWebRanges,
@@ -127,18 +123,12 @@ const OPENERS: Readonly<Record<string, RangeOpener>> = {
   s3: openS3Ranges,
 };
 
-/**
- * Opens the ISO of an artifact, by ranges of its layers; bytes that no layer has are zeros. Credentials,
- * certificates and mirrors are those of the environment.
- *
- * @throws UsageError `usage.artifact`; IntegrityError `artifact.not-ours`, `artifact.malformed`;
- * RegistryError
- */
+/** Bytes that no layer has are zeros. Credentials, certificates and mirrors are those of the environment. */
 async function openArtifactRanges(text: string, tools: SourceTools): Promise<OpenedRanges> {
   const reference = parseArtifactAddress(text);
   const { http, env, signal } = tools;
   const registriesConf = await loadRegistriesConf(undefined, tools);
-  const credentials = [credentialsFromFiles(env)];
+  const credentials = [credentialsFromFiles(env, http.redaction)];
   const client = createRegistryClient({ http, registriesConf, credentials, explainRoots });
   const { artifact, manifest } = await fetchArtifact(reference, { client, signal });
   const sources = client.sourcesOf(reference);

@@ -37,12 +37,8 @@ export type OpenedRanges = {
 export type RangeOpener = (text: string, tools: SourceTools) => Promise<OpenedRanges>;
 
 /**
- * Opens a file that an HTTP server serves by ranges (RFC 9110, 14). User name and password are those of the URL,
- * or of the credential files of registries: they are sent when the server asks for them, to its own origin
- * only.
- *
- * @throws RegistryError `source.no-ranges`, `source.range`, `source.unauthorized`, `source.forbidden`,
- * `source.not-found`, `source.refused`; those of the network and of credentials
+ * Opens a file by ranges (RFC 9110, 14). The credentials of the URL, or of the registries' credential files,
+ * are sent when the server asks for them, to its own origin only.
  */
 export async function openWebRanges(text: string, tools: SourceTools): Promise<OpenedRanges> {
   const url = new URL(text);
@@ -95,14 +91,14 @@ type Ask = (
 /** Asks without a credential first; after the server has asked for one, each request has it. */
 function createAsker(named: URL, { env, http }: SourceTools): Ask {
   const transport = createTransport(http, createCertsReader({ certsDirs: SYSTEM_CERTS_DIRS }));
-  const userInfo = readUserInfo(named);
+  const userInfo = readUserInfo(named, http.redaction);
   const url = new URL(named);
   url.username = url.password = url.hash = '';
   let credential: Credential | undefined;
   const findCredential = async (signal: AbortSignal): Promise<Credential | undefined> => {
     if (userInfo) return { kind: 'basic', ...userInfo, from: 'the URL' };
     const place = { registry: url.host, repository: url.pathname.slice(1) };
-    return credentialsFromFiles(env).find(place, signal);
+    return credentialsFromFiles(env, http.redaction).find(place, signal);
   };
   const send: Ask = ({ offset, size }, { version, signal }) =>
     transport({
@@ -134,16 +130,10 @@ function createAsker(named: URL, { env, http }: SourceTools): Ask {
   };
 }
 
-/**
- * Accepted status codes (RFC 9110): OK, Partial Content, Precondition Failed, Range Not
- * Satisfiable.
- */
+/** OK, Partial Content, Precondition Failed, Range Not Satisfiable (RFC 9110). */
 const ANSWERS: readonly number[] = [200, 206, 412, 416];
 
-/**
- * Asks for one byte: not every server that serves ranges answers HEAD, and no signed URL works for
- * both.
- */
+/** Asks for one byte: not every server answers HEAD, and no signed URL works for both. */
 async function probe(ask: Ask, name: string, signal: AbortSignal): Promise<Found> {
   const range = { offset: 0, size: 1 };
   const response = await ask(range, { signal });
@@ -166,10 +156,7 @@ async function probe(ask: Ask, name: string, signal: AbortSignal): Promise<Found
 
 type Taking = { readonly name: string; readonly range: Range; readonly found: Found };
 
-/**
- * The body, if its headers state that it is the range that was asked for, of the file that was
- * found.
- */
+/** The body, if its headers state the range that was asked for, of the file that was found. */
 function takeRange(
   response: TransportResponse,
   { name, range, found }: Taking,
@@ -213,7 +200,7 @@ const describeAnswer = (response: TransportResponse): string => {
   return `${status}, ${headerOf(headers, 'content-range') ?? 'no Content-Range'}`;
 };
 
-/** A request that was refused, and the host that refused it. */
+/** `host` is the one that refused the request. */
 export type Refusing = {
   /** Printable name. */
   readonly name: string;
@@ -222,7 +209,6 @@ export type Refusing = {
   readonly credential?: Credential | undefined;
 };
 
-/** The error for an answer without bytes. */
 function createRefusal(
   { status, url }: Pick<TransportResponse, 'status' | 'url'>,
   { name, host, credential }: Refusing,

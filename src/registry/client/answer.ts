@@ -3,7 +3,7 @@ import { headerOf } from '../../base/http/body.ts';
 import { isPassingStatus, TransientError } from '../../base/http/network-failure.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
-import { redact } from '../../base/text/redact.ts';
+import { redactAddresses } from '../../base/text/redact.ts';
 
 /** An unsuccessful answer: what it was about, and its body. */
 export type Refusal = {
@@ -34,14 +34,22 @@ export function explainAnswer(host: string, refusal: Refusal, now: number): Regi
   });
 }
 
-/** distribution-spec 1.1, "Error Codes": code and message of each, without control characters. */
+/** Characters of the longest message of a server that is shown. */
+const LONGEST = 300;
+
+/**
+ * distribution-spec 1.1, "Error Codes": code and message of each, without control characters. Of a long
+ * message not even a part: it may end within a secret, which could not be masked any more.
+ */
 export function describeErrors(text: string): string {
   const errors = parseErrors(text).slice(0, 3);
+  const shown = errors.map((error) =>
+    error.length > LONGEST ? `[${error.length} characters]` : error,
+  );
   // eslint-disable-next-line no-control-regex -- a server's words go to a terminal
-  return redact(errors.join('; ').replaceAll(/[\x00-\x1f\x7f-\x9f]/g, ' ')).slice(0, 300);
+  return redactAddresses(shown.join('; ').replaceAll(/[\x00-\x1f\x7f-\x9f]/g, ' '));
 }
 
-/** The codes alone. */
 export const listErrorCodes = (text: string): readonly string[] =>
   readErrors(text).flatMap(({ code }) => (typeof code === 'string' ? [code] : []));
 
@@ -73,11 +81,9 @@ export type Carried = {
   readonly isBroken?: boolean;
 };
 
-/** A refused request. */
 type Refused = {
   readonly host: string;
   readonly repository: string;
-  /** True if the request would write to the repository. */
   readonly isPush?: boolean;
 };
 
@@ -114,10 +120,7 @@ function adviseOnRefusal(
     : `check the address of the registry: ${host} did not ask for "${from}", so it was not sent`;
 }
 
-/**
- * Explains the refusal of a storage to which a registry redirects: no credential is sent there, so
- * its refusal is not about credentials.
- */
+/** Explains a refusal of the storage that a registry redirects to: not about credentials, as none is sent. */
 export const explainStorageRefusal = (
   { host, repository }: { readonly host: string; readonly repository: string },
   storage: string,
@@ -132,10 +135,7 @@ export const explainStorageRefusal = (
     },
   );
 
-/**
- * One challenge of a WWW-Authenticate header (RFC 9110 11.6.1). Scheme and parameter names are case
- * insensitive and held in lower case.
- */
+/** A challenge of WWW-Authenticate (RFC 9110 11.6.1), scheme and parameter names in lower case. */
 export type Challenge = {
   readonly scheme: string;
   readonly parameters: Readonly<Record<string, string>>;
@@ -213,7 +213,6 @@ export type HostStatistics = {
 
 export type Statistics = {
   of: (host: string) => HostStatistics;
-  /** Statistics in order of first contact. */
   list: () => readonly Readonly<HostStatistics>[];
 };
 

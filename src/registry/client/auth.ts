@@ -39,7 +39,7 @@ export function createRegistryAuth(
     { credential, failure }: Found,
   ): Promise<Access> => {
     const value = await answer(request, credential, tokens).catch((error: unknown) => {
-      throw isRefusal(error) && failure ? failure : error;
+      throw refusesAccess(error) && failure ? failure : error;
     });
     const asked = request.challenges.length > 0;
     const from = credential?.from;
@@ -53,7 +53,7 @@ export function createRegistryAuth(
     try {
       return await access(request, found);
     } catch (error) {
-      if (!isRefusal(error) || !found.credential) throw error;
+      if (!refusesAccess(error) || !found.credential) throw error;
       const next = await renew();
       if (next.credential === found.credential) throw error;
       return access(request, next);
@@ -61,7 +61,6 @@ export function createRegistryAuth(
   };
 }
 
-/** A credential, or the failure of the helper that should have it. */
 type Found = {
   readonly credential?: Credential | undefined;
   readonly failure?: SealiftError;
@@ -89,7 +88,8 @@ async function findCredential(
 const isRefused = ({ refused }: AccessRequest, { credential }: Found): boolean =>
   credential?.kind === 'basic' && refused === formatBasic(credential);
 
-const isRefusal = (error: unknown): boolean =>
+/** True if a registry refused the credential, or asked for one. */
+export const refusesAccess = (error: unknown): boolean =>
   error instanceof RegistryError &&
   ['registry.unauthorized', 'registry.forbidden'].includes(error.code);
 

@@ -1,7 +1,7 @@
 import { ConfigError, ToolError } from '../../base/errors.ts';
 import type { UserInfo } from '../../base/http/basic.ts';
 import { runProcess } from '../../base/process.ts';
-import { rememberCredential } from '../../base/text/redact.ts';
+import type { Redaction } from '../../base/text/redact.ts';
 import { untilAborted } from '../../base/wait.ts';
 
 /* Owns the programs that store credentials: how they are asked, and how their answers are read. */
@@ -16,7 +16,6 @@ export type Credential =
 export const hasLineBreak = (credential: Credential | undefined): boolean =>
   credential?.kind === 'basic' && /[\r\n]$/.test(credential.password);
 
-/** A question to a helper. */
 type HelperQuestion = {
   readonly helper: string;
   readonly host: string;
@@ -32,13 +31,13 @@ type Asked = { readonly answer: Promise<Credential | undefined>; readonly isAgai
  * answer and a failure count until the end of the run; an answer that a registry refused is asked for
  * again, once, because it may have expired.
  */
-export function createHelperDesk(env: NodeJS.ProcessEnv) {
+export function createHelperDesk(env: NodeJS.ProcessEnv, redaction: Redaction) {
   const known = new Map<string, Asked>();
   return async (question: HelperQuestion): Promise<Credential | undefined> => {
     const { helper, host, refused, signal } = question;
     const key = `${helper} ${host}`;
     const ask = (isAgain: boolean): Asked => {
-      const asked = { answer: askHelper(helper, host, { env, signal }), isAgain };
+      const asked = { answer: askHelper(helper, host, { env, redaction, signal }), isAgain };
       known.set(key, asked);
       asked.answer.catch(() => signal.aborted && known.delete(key));
       return asked;
@@ -52,7 +51,11 @@ export function createHelperDesk(env: NodeJS.ProcessEnv) {
   };
 }
 
-type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
+type Asking = {
+  readonly env: NodeJS.ProcessEnv;
+  readonly redaction: Redaction;
+  readonly signal: AbortSignal;
+};
 
 const TIME_LIMIT = 60_000;
 
@@ -63,13 +66,11 @@ const MAX_ANSWER = 1 << 20;
  * Asks `docker-credential-<helper> get` (docker-credential-helpers protocol): the host on standard
  * input, JSON back, in which the user name `<token>` marks an identity token. Undefined if the helper
  * has nothing for the host.
- *
- * @throws ToolError `tool.missing`, `tool.timeout`, `tool.failed`; ConfigError `credentials.helper`
  */
 export async function askHelper(
   helper: string,
   host: string,
-  { env, signal }: Asking,
+  { env, redaction, signal }: Asking,
 ): Promise<Credential | undefined> {
   const program = `docker-credential-${helper}`;
   if (!/^[\w.-]+$/.test(helper)) {
@@ -91,7 +92,10 @@ export async function askHelper(
       },
       shownOutput: findKnownLine,
     });
-    return parseAnswer(stdout, program, `${program} for ${host}`);
+    const answer = parseAnswer(stdout, program, `${program} for ${host}`);
+    if (answer?.kind === 'basic') redaction.addLogin(answer.username, answer.password);
+    if (answer?.kind === 'identity') redaction.add(answer.token);
+    return answer;
   } catch (error) {
     if (!(error instanceof ToolError) || error.code !== 'tool.failed') throw error;
     if (heard.isNothing) return undefined;
@@ -104,10 +108,7 @@ export async function askHelper(
 
 const NOT_FOUND = 'credentials not found in native keychain';
 
-/**
- * Messages of docker-credential-helpers and of the stores below them. Anything else that a helper
- * says is not shown: it may be a secret.
- */
+/** Messages of docker-credential-helpers and of stores below them; any other text may be a secret. */
 const KNOWN_MESSAGES: ReadonlySet<string> = new Set([
   NOT_FOUND,
   'no credentials server URL',
@@ -139,7 +140,6 @@ function parseAnswer(stdout: string, program: string, from: string): Credential 
     throw malformedOfCredentialHelper(program, 'has no Username and Secret');
   }
   if (secret === '') return undefined;
-  rememberCredential(username, secret);
   if (username === '<token>') return { kind: 'identity', token: secret, from };
   return { kind: 'basic', username, password: secret, from };
 }

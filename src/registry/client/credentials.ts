@@ -1,7 +1,7 @@
 import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
 import { variableOf } from '../../base/environment.ts';
 import { ConfigError, ToolError, type SealiftError } from '../../base/errors.ts';
-import { rememberEntry } from '../../base/text/redact.ts';
+import type { Redaction } from '../../base/text/redact.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { describeValue } from '../../base/text/words.ts';
 import type { Reference } from '../reference.ts';
@@ -14,7 +14,6 @@ export type CredentialStore = {
    * The credential for a repository, from the most specific entry.
    *
    * @param refused the credential that it gave before, and that the registry refused
-   * @throws ToolError, or ConfigError `credentials.helper`, if it is in a helper that fails; ConfigError
    */
   find: (
     reference: Reference,
@@ -53,8 +52,11 @@ export type UnusableEntry = { readonly key: string; readonly reason: string };
  * @throws ConfigError `credentials.malformed`, which never repeats any of the text; for a single
  * entry only when its registry is looked up
  */
-export function credentialsFromPullSecret(json: string, name: string): CredentialStore {
-  const file = parseAuthFile(json, name);
+export function credentialsFromPullSecret(
+  json: string,
+  { name, redaction }: { readonly name: string; readonly redaction: Redaction },
+): CredentialStore {
+  const file = parseAuthFile(json, name, redaction.addEntry);
   return {
     find: (reference) =>
       new Promise((resolve) => {
@@ -69,12 +71,15 @@ export function credentialsFromPullSecret(json: string, name: string): Credentia
  * ~/.docker/config.json and ~/.dockercfg. Files are read at the first look-up. Helpers
  * (credHelpers, credsStore) are run as `docker-credential-NAME get`.
  */
-export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
+export function credentialsFromFiles(
+  env: NodeJS.ProcessEnv,
+  redaction: Redaction,
+): CredentialStore {
   let files: readonly AuthFile[] | undefined;
-  const ask = createHelperDesk(env);
+  const ask = createHelperDesk(env, redaction);
   return {
     async find(reference, signal, refused) {
-      files ??= readAuthFiles(env);
+      files ??= readAuthFiles(env, redaction);
       const keys = keysOf(reference);
       let failure: SealiftError | undefined;
       for (const file of files) {
@@ -99,7 +104,7 @@ export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
 /** Entries that fail if their registry asks for a password; empty if the text is not JSON. */
 export function listUnusableEntries(json: string): readonly UnusableEntry[] {
   try {
-    const { auths } = parseAuthFile(json, 'pull secret');
+    const { auths } = parseAuthFile(json, 'pull secret', () => undefined);
     return [...auths].flatMap(([key, entry]) =>
       listFlaws(entry).map((reason) => ({ key, reason })),
     );
@@ -156,11 +161,13 @@ const LARGEST_AUTH_FILE = 1 << 20;
 const readAuthFile = (path: string): Buffer | undefined =>
   unlessAbsent(() => readInputFile(path, { domain: 'credentials', limit: LARGEST_AUTH_FILE }));
 
-function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
+function readAuthFiles(env: NodeJS.ProcessEnv, redaction: Redaction): readonly AuthFile[] {
+  const parse = (bytes: Buffer, name: string): AuthFile =>
+    parseAuthFile(decodeUserText(bytes, name), name, redaction.addEntry);
   const explicit = variableOf(env, 'REGISTRY_AUTH_FILE');
   if (explicit !== undefined) {
     const bytes = readAuthFile(explicit);
-    if (bytes) return [parseAuthFile(decodeUserText(bytes, explicit), explicit)];
+    if (bytes) return [parse(bytes, explicit)];
     throw new ConfigError('credentials.missing', `there is no file ${explicit}`, {
       hint: 'correct or unset REGISTRY_AUTH_FILE',
     });
@@ -168,15 +175,12 @@ function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
   const files: AuthFile[] = [];
   for (const name of listAuthFiles(env)) {
     const bytes = readAuthFile(name);
-    if (bytes) files.push(parseAuthFile(decodeUserText(bytes, name), name));
+    if (bytes) files.push(parse(bytes, name));
   }
   return files;
 }
 
-/**
- * Lists the files that may have credentials of this environment; earlier files win, and not every
- * file exists.
- */
+/** Lists the files that may have credentials of this environment; earlier files win, and some are missing. */
 export function listAuthFiles(env: NodeJS.ProcessEnv): readonly string[] {
   const explicit = variableOf(env, 'REGISTRY_AUTH_FILE');
   if (explicit !== undefined) return [explicit];
@@ -189,7 +193,8 @@ export function listAuthFiles(env: NodeJS.ProcessEnv): readonly string[] {
   return places.flatMap(([directory, path]) => (directory ? [`${directory}/${path ?? ''}`] : []));
 }
 
-function parseAuthFile(json: string, name: string): AuthFile {
+/** @param mask called with each entry before it is judged */
+function parseAuthFile(json: string, name: string, mask: Redaction['addEntry']): AuthFile {
   const document = parseObject(json, name);
   // .dockercfg is the same without the outer object.
   const isOld = name.endsWith('.dockercfg');
@@ -204,7 +209,7 @@ function parseAuthFile(json: string, name: string): AuthFile {
     // Exact keys come after other forms of the same host, so they win.
     auths: new Map(
       Object.entries(auths)
-        .map(([key, entry]) => [key, parseEntry(entry, `${name} entry ${key}`)] as const)
+        .map(([key, entry]) => [key, parseEntry(entry, `${name} entry ${key}`, mask)] as const)
         .sort(([a], [b]) => Number(b !== registryOf(b)) - Number(a !== registryOf(a)))
         .map(([key, credential]) => [registryOf(key), credential]),
     ),
@@ -236,9 +241,9 @@ function normaliseKey(key: string, isOld: boolean): string {
 }
 
 /** An empty entry means: ask anonymously. */
-function parseEntry(entry: unknown, from: string): Entry {
+function parseEntry(entry: unknown, from: string, mask: Redaction['addEntry']): Entry {
   if (!isObject(entry)) return { kind: 'unusable', reason: 'it is not an object' };
-  rememberEntry(entry);
+  mask(entry);
   const { auth, identitytoken: token, username, password } = entry;
   if (typeof token === 'string' && token !== '') return { kind: 'identity', token, from };
   if (typeof auth === 'string' && auth !== '') return parseAuth(auth, from);

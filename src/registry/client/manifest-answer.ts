@@ -1,5 +1,5 @@
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
-import { restate } from '../../base/download/fill-file.ts';
+import { restate } from '../../base/download/source-answers.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { headerOf, readSmallBody } from '../../base/http/body.ts';
 import { withoutUndefined } from '../../base/lists.ts';
@@ -17,12 +17,7 @@ import type { TransportResponse } from './transport.ts';
 
 export const WRONG_DIGEST = 'manifest.digest-mismatch';
 
-/**
- * The manifest in an answer with 200: its bytes are checked against the digest of the reference, or for a tag
- * against Docker-Content-Digest.
- *
- * @throws IntegrityError `manifest.digest-mismatch`, `manifest.too-large`, and those of parseManifest
- */
+/** The bytes of an answer with 200, checked against the reference's digest, or Docker-Content-Digest. */
 export async function takeManifest(
   { headers, body }: TransportResponse,
   reference: Reference,

@@ -1,5 +1,6 @@
 import { parse as parseToml } from 'smol-toml';
 import { ConfigError } from '../../base/errors.ts';
+import { maskLogin } from '../../base/text/redact.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import {
   explainRegistryName,
@@ -34,10 +35,9 @@ export type RegistryEntry = {
 export type RegistriesConf = { readonly registries: readonly RegistryEntry[] };
 
 /**
- * Parses a registries.conf. Keys about short names are accepted and have no effect, as short names
- * are never accepted. Version 1 (`[registries.block]`, `[registries.insecure]`) is converted as
- * containers/image converts it, or refused if `v2Only`. The first of several entries with the same
- * prefix counts.
+ * Parses a registries.conf. Keys about short names are accepted and have no effect, as short names are never
+ * accepted. Version 1 (`[registries.block]`, `[registries.insecure]`) is converted as containers/image
+ * converts it, or refused if `v2Only`. The first of several entries with the same prefix counts.
  *
  * @throws ConfigError `registries-conf.malformed`, which names the file by `name`
  */
@@ -77,9 +77,8 @@ export function mergeRegistries(
 }
 
 /**
- * Lists the places to ask for a reference, in order: the mirrors of the longest prefix that
- * matches, then its location; the reference itself if no prefix matches. Empty when all of it is
- * blocked.
+ * Lists the places to ask for a reference, in order: the mirrors of the longest prefix that matches, then its
+ * location; the reference itself if no prefix matches. Empty when all of it is blocked.
  */
 export function resolveCandidates(conf: RegistriesConf, reference: Reference): MirrorCandidate[] {
   const match = findEntry(conf, reference);
@@ -152,10 +151,7 @@ function readToml(text: string, name: string): Table {
   }
 }
 
-/**
- * Converts version 1 as containers/image does: hosts to block and hosts to trust; search lists
- * have no effect.
- */
+/** Converts version 1 as containers/image does: hosts to block and to trust; search lists have no effect. */
 function convertV1(document: Table, refuse: Refuse): RegistryEntry[] {
   const lists = tableOf(document['registries'], 'registries', refuse);
   const read = (name: string): readonly string[] => {
@@ -242,7 +238,7 @@ function locationOf(table: Table, key: string, refuse: Refuse): string | undefin
   const name = value.replace(/(?<!\/)\/+$/, '');
   if (key === 'prefix' && name.includes('*')) return name;
   const why = explainRegistryName(name, { mayHaveTag: true });
-  return why === undefined ? name : refuse(joinProblem(`${key} "${value}"`, why), value);
+  return why === undefined ? name : refuse(joinProblem(`${key} "${maskLogin(value)}"`, why), value);
 }
 
 function flagOf(table: Table, key: string, refuse: Refuse): boolean {

@@ -32,10 +32,7 @@ export type PullSecret = {
   readonly entries: readonly PullSecretEntry[];
 };
 
-/**
- * Reads a pull secret and judges each `auth` as assisted-service does: base64 of `user:password`,
- * neither of them empty.
- */
+/** Judges each `auth` as assisted-service does: base64 of `user:password`, neither of them empty. */
 export function readPullSecret(text: string): PullSecret {
   if (text.trim() === '') return { fault: 'empty', entries: [] };
   const read = readJsonText(text, TYPED_JSON);
@@ -55,7 +52,6 @@ const refuseJson = ({ why, isRepeated }: JsonFault): PullSecret =>
     ? { fault: 'repeated', repeated: why, entries: [] }
     : { fault: 'not-json', entries: [] };
 
-/** Words for the faults of a whole pull secret. */
 type FaultWords = Readonly<Record<Exclude<PullSecretFault, 'repeated'>, string>>;
 
 /** The fault of a whole pull secret in the words of a caller. */

@@ -22,7 +22,6 @@ import type { TransportResponse, Endpoint } from './transport.ts';
 /** A place that may have a manifest: a mirror or the origin. */
 export type MirrorCandidate = {
   readonly reference: Reference;
-  /** Certificates are not checked and plain HTTP is allowed. */
   readonly insecure: boolean;
 };
 
@@ -37,11 +36,8 @@ const ACCEPT = [
 ].join(', ');
 
 /**
- * The manifest that a reference names (end-3); undefined on 404. Its bytes are checked against the
- * digest of the reference, or for a tag against Docker-Content-Digest; wrong bytes are requested
- * again, once.
- *
- * @throws IntegrityError `manifest.digest-mismatch`, `manifest.too-large`, and those of parseManifest
+ * The manifest that a reference names (end-3); undefined on 404. Its bytes are checked against the digest of
+ * the reference, or for a tag against Docker-Content-Digest; wrong bytes are requested again, once.
  */
 export async function fetchManifest(
   requester: Requester,
@@ -64,9 +60,8 @@ function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | u
 }
 
 /**
- * The descriptor that a reference names now (end-3). HEAD costs least, but decides nothing alone:
- * proxies of Nexus and Harbor answer it with 404 for manifests that GET brings, others with 403, 405
- * or 500.
+ * The descriptor that a reference names now (end-3). HEAD costs least, but decides nothing alone: proxies of
+ * Nexus and Harbor answer it with 404 for manifests that GET brings, others with 403, 405 or 500.
  */
 export async function headManifest(
   requester: Requester,
@@ -146,7 +141,6 @@ async function checkOk(response: TransportResponse, { reference }: Asked): Promi
   throw explainAnswer(reference.registry, { status, headers, text, about }, Date.now());
 }
 
-/** The error for a 404. */
 export const unknownManifest = (reference: Reference): RegistryError =>
   new RegistryError(
     'registry.manifest-unknown',

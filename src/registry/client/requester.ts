@@ -25,13 +25,11 @@ import {
   type TransportResponse,
 } from './transport.ts';
 
-/** A request to a repository. */
 export type Ask = {
   readonly endpoint: Endpoint;
   readonly repository: string;
   /**
-   * Path below `/v2/<repository>/`: `blobs/sha256:...`; or the address that the registry gave for
-   * an upload.
+   * Path below `/v2/<repository>/`: `blobs/sha256:...`; or the address that the registry gave for an upload.
    */
   readonly path: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
@@ -53,8 +51,6 @@ type Take<Result> = (response: TransportResponse) => Promise<Result>;
  * Sends a request with all that belongs to it: a place among the host's requests (held until the
  * body is closed), the ping, the Authorization, redirects, retries. `take` sees every status but
  * 401, 403 and those that pass (408, 429, 5xx).
- *
- * @throws RegistryError; the reason of the signal
  */
 export type Requester = <Result>(ask: Ask, take: Take<Result>) => Promise<Result>;
 
@@ -217,10 +213,7 @@ export type HostLimit = {
 
 type Waiting = { readonly start: () => void };
 
-/**
- * Limits the simultaneous requests to a host: additive increase, multiplicative decrease, between
- * 1 and `maximum`, like the rate of TCP (RFC 5681 3.1).
- */
+/** Additive increase, multiplicative decrease, from 1 to `maximum`, like the rate of TCP (RFC 5681 3.1). */
 export function createHostLimit(maximum: number): HostLimit {
   const queue = new Set<Waiting>();
   let width = maximum;

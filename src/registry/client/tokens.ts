@@ -5,7 +5,6 @@ import { headerOf, readBodyText } from '../../base/http/body.ts';
 import type { Http } from '../../base/http/http.ts';
 import { explainNetworkFailure } from '../../base/http/network-failure.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { rememberSecret } from '../../base/text/redact.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { explainAnswer, explainRefusal, type Challenge } from './answer.ts';
 import { hasLineBreak, type Credential } from './credential-helper.ts';
@@ -42,7 +41,7 @@ const CLIENT_ID = 'sealift';
 
 export type TokensParts = {
   readonly transport: Transport;
-  readonly kindOf: Http['kindOf'];
+  readonly http: Pick<Http, 'kindOf' | 'redaction'>;
   readonly now: () => number;
 };
 
@@ -124,12 +123,14 @@ async function fetchToken(parts: TokensParts, fetching: Fetching): Promise<Token
   if (response.status !== 200) {
     throw explainAnswer(response.url.host, { ...response, text, about: 'a token request' }, now());
   }
-  return parseToken(text, response, askedAt);
+  const token = parseToken(text, response, askedAt);
+  parts.http.redaction.add(token.value);
+  return token;
 }
 
 /** A network failure is reported for the token server, not for the registry that named it. */
 async function ask(
-  { transport, kindOf }: TokensParts,
+  { transport, http }: TokensParts,
   fetching: Fetching,
 ): Promise<{ readonly response: TransportResponse; readonly text: string }> {
   const { endpoint, base } = fetching.request;
@@ -137,7 +138,7 @@ async function ask(
   try {
     // The named server gets the password, and its answer is sent to the registry: a remote registry must
     // not name this machine or its metadata server.
-    const namedBy = await kindOf(base);
+    const namedBy = await http.kindOf(base);
     const response = await transport({ endpoint, ...question, namedBy });
     return { response, text: await readBodyText(response.body) };
   } catch (error) {
@@ -189,7 +190,6 @@ function parseToken(text: string, { url, headers }: TransportResponse, askedAt: 
     const type = headerOf(headers, 'content-type') ?? 'no type';
     throw new RegistryError('registry.token', `${url.host} answers without a token (${type})`);
   }
-  rememberSecret(value);
   const { expires_in: given } = answer;
   const life = typeof given === 'number' || typeof given === 'string' ? Number(given) : NaN;
   const seconds = Number.isFinite(life) ? Math.max(MIN_LIFE, life) : MIN_LIFE;

@@ -90,10 +90,7 @@ function redirectOf(
 }
 
 /**
- * Resolves a redirect, from https only to https: a transfer that began over TLS does not end in
- * the clear.
- *
- * @throws RegistryError `registry.redirect`
+ * Resolves a redirect, from https only to https: a transfer that began over TLS does not end in the clear.
  */
 export function resolveTarget(location: string, from: URL, endpoint: Endpoint): URL {
   const refuse = (reason: string): RegistryError =>
@@ -172,10 +169,7 @@ async function connect(
   }
 }
 
-/**
- * Reads challenges; only the registry's own origin may ask for credentials, not one that it
- * redirects to.
- */
+/** Reads challenges; only the registry's own origin may ask for credentials, not one that it redirects to. */
 export function challengesOf(
   { status, headers, url }: TransportResponse,
   base: URL,

@@ -4,10 +4,10 @@ import { TransientError } from '../../base/http/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import type { Descriptor } from '../manifest.ts';
 import { describeErrors, explainAnswer, listErrorCodes } from './answer.ts';
+import { refusesAccess } from './auth.ts';
 import type { Ask, Requester } from './requester.ts';
 import { resolveTarget, type Endpoint, type TransportResponse } from './transport.ts';
 
-/** A blob to bring into the repository. */
 export type BlobToPush = {
   readonly blob: Pick<Descriptor, 'digest' | 'size'>;
   /** Opens all of its bytes, in order; called again for each attempt. */
@@ -19,7 +19,6 @@ export type BlobToPush = {
   readonly onSent: (size: number) => void;
 };
 
-/** Way in which a blob came to be in a repository. */
 export type PushedBlob = 'present' | 'mounted' | 'sent';
 
 /** Writes to one repository of a registry (distribution-spec 1.1, "Push"). */
@@ -89,7 +88,6 @@ export function createRegistryWriter(requester: Requester, place: Place): Regist
 const pushTo = (repository: string): string => `repository:${repository}:pull,push`;
 const pullFrom = (repository: string): string => `repository:${repository}:pull`;
 
-/** One attempt to bring one blob into the repository. */
 type Work = BlobToPush &
   Place & {
     readonly requester: Requester;
@@ -136,7 +134,7 @@ async function hasBlob(work: Work, from: string): Promise<boolean> {
       },
     );
   } catch (error) {
-    if (error instanceof RegistryError && NO_ACCESS.has(error.code)) return false;
+    if (refusesAccess(error)) return false;
     throw error;
   }
 }
@@ -205,8 +203,6 @@ async function refuse(
   const text = await readBodyText(body);
   return explainAnswer(host, { status, headers, text, about }, Date.now());
 }
-
-const NO_ACCESS = new Set(['registry.unauthorized', 'registry.forbidden']);
 
 async function* watchSent({ open, blob, budget, onSent }: Work): AsyncGenerator<Uint8Array> {
   let sent = 0;

@@ -43,12 +43,7 @@ export const createChangeset = (): Changeset => ({
   closed: new Map(),
 });
 
-/**
- * Adds one tar entry; a later entry of the same name takes the place of an earlier one. Returns the
- * path, or undefined for a whiteout.
- *
- * @throws IntegrityError `layer.path-escape`, `layer.path-malformed`, `layer.too-many-entries`
- */
+/** A later entry of the same name replaces an earlier one. @returns the path, undefined for a whiteout */
 export function addEntry(changeset: Changeset, header: Header): string | undefined {
   const path = normaliseName(nameOf(header));
   const { parent, name } = splitPath(path);

@@ -30,13 +30,12 @@ export type ExtractedTree = {
 };
 
 /**
- * Writes every regular file below a directory of the flattened image (`configs`, '' for all of it) to
- * the directory `output`, of any size in bounded memory: the names of all entries are held, and no
- * file. Whiteouts, opaque directories, hard links and symbolic links to files count as they do in a
- * container (OCI image-spec layer.md). Modes and owners are dropped, devices and empty directories
- * left out. Layers are read from the top: those that may touch the directory, down to one that hides it
- * from all below, and those that links out of the tree lead to. Each is unpacked once, or twice if such
- * a link leads into it.
+ * Writes every regular file below a directory of the flattened image (`configs`, '' for all of it) to the
+ * directory `output`, of any size in bounded memory: the names of all entries are held, and no file.
+ * Whiteouts, opaque directories, hard links and symbolic links to files count as they do in a container (OCI
+ * image-spec layer.md). Modes and owners are dropped, devices and empty directories left out. Layers are read
+ * from the top: those that may touch the directory, down to one that hides it from all below, and those that
+ * links out of the tree lead to. Each is unpacked once, or twice if such a link leads into it.
  *
  * `output` must not exist, or be empty. It appears by rename when all of it is on the disk; files
  * may share an inode where the image has links.

@@ -59,9 +59,8 @@ export async function extractFile(
 }
 
 /**
- * The regular files of the flattened image whose path (`release-manifests/image-references`) is
- * wanted, whole. A link whose own path is wanted has the bytes of its target; links to nothing are
- * left out.
+ * The regular files of the flattened image whose path (`release-manifests/image-references`) is wanted,
+ * whole. A link whose own path is wanted has the bytes of its target; links to nothing are left out.
  *
  * @throws IntegrityError `layer.files-too-large` above `limit` bytes in all (default 256 MiB), and
  * as `extractFile`.
@@ -97,9 +96,8 @@ export async function readFiles(
 }
 
 /**
- * Lists which of these paths (`usr/bin/openssl`) are regular files of the flattened image, or
- * links to one. Layers are read from the top, and those below only for paths that are not decided
- * above.
+ * Lists which of these paths (`usr/bin/openssl`) are regular files of the flattened image, or links to one.
+ * Layers are read from the top, and those below only for paths that are not decided above.
  *
  * Throws the errors of `extractFile`, except for a missing file.
  */
@@ -215,11 +213,7 @@ async function writeFully(file: FileHandle, bytes: Buffer, position: number): Pr
 
 /** Keeps whole files in memory, up to a limit for all of them together. */
 export type Collector = {
-  /**
-   * Reads a body and keeps it; a later one of the same place replaces it.
-   *
-   * @throws IntegrityError `layer.files-too-large`
-   */
+  /** Reads a body and keeps it; a later one of the same place replaces it. */
   take: (place: LayerPlace, entry: LayerEntry) => Promise<void>;
   get: (place: LayerPlace) => Uint8Array | undefined;
 };
@@ -265,7 +259,6 @@ async function findWanted(
   return files;
 }
 
-/** The layer that is so many below the top. */
 function layerAt(layers: readonly Layer[], depth: number): Layer {
   const layer = layers.at(-1 - depth);
   if (layer === undefined) throw new RangeError(`image has no layer ${depth} below its top`);

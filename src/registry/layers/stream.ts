@@ -42,9 +42,6 @@ const MAGIC: readonly (readonly [name: string, bytes: RegExp])[] = [
 /**
  * The entries of a layer in the order they were packed. The body of an entry must be read or
  * skipped before the next is asked for; leaving the loop closes the blob.
- *
- * @throws IntegrityError `layer.malformed` where the compression or the tar breaks off,
- * `layer.compression-unknown` for packings the image-spec does not have.
  */
 export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenerator<LayerEntry> {
   const raw = await layer.open();
@@ -158,12 +155,7 @@ const MAX_PATH_SIZE = 4096;
 /** Far above any real image: the time to look up a path grows with its depth. */
 const MAX_DEPTH = 255;
 
-/**
- * A tar entry's name as a path from the root of the image, without a leading slash: `/a`, `./a` and
- * `a/` are all `a`, the root itself is ''.
- *
- * @throws IntegrityError `layer.path-escape` for names with `..`, `layer.path-malformed`
- */
+/** A path from the root of the image: `/a`, `./a` and `a/` are all `a`, the root itself is ''. */
 export function normaliseName(name: string): string {
   refuseLongPath(name, 'an entry name');
   const components = name.split('/').filter((component) => !['', '.'].includes(component));
@@ -176,10 +168,7 @@ export function normaliseName(name: string): string {
   );
 }
 
-/**
- * @param what `an entry name`
- * @throws IntegrityError `layer.path-malformed` for what no file system can hold
- */
+/** @param what `an entry name` */
 export function refuseLongPath(path: string, what: string): void {
   const size = Buffer.byteLength(path);
   if (size <= MAX_PATH_SIZE && !path.includes('\0')) return;
@@ -190,7 +179,6 @@ export function refuseLongPath(path: string, what: string): void {
   );
 }
 
-/** A path's parent and last component. */
 export function splitPath(path: string): { parent: string; name: string } {
   const slash = path.lastIndexOf('/');
   return { parent: slash === -1 ? '' : path.slice(0, slash), name: path.slice(slash + 1) };

@@ -6,7 +6,6 @@ import { MAX_MANIFEST_SIZE } from '../manifest.ts';
 import { indexTar, type TarMember } from './tar-index.ts';
 import type { RegistryTree } from './tree.ts';
 
-/** A file in a tar. */
 export type ArchivedFile = Omit<TarMember, 'name'> & { readonly archive: string };
 
 /** Files of several tars as one tree; paths are relative. */
@@ -109,7 +108,6 @@ export function archiveTree({ find, list }: ArchivedFiles): RegistryTree {
 
 const READ_SIZE = 1 << 20;
 
-/** Reads a small file of a tar whole. @throws ConfigError `registry.too-large` */
 async function readArchived({ archive, offset, size }: ArchivedFile): Promise<Uint8Array> {
   if (size > MAX_MANIFEST_SIZE) {
     throw new ConfigError('registry.too-large', `a file of ${archive} has ${size} bytes`, {

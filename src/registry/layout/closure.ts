@@ -31,7 +31,6 @@ type Place = {
   readonly report: Report;
 };
 
-/** A blob or manifest that a place needs. */
 type Need = Pick<Descriptor, 'digest' | 'size'> & { readonly place: Place };
 
 /** Findings to check when all repositories have been read. */
@@ -42,10 +41,9 @@ type Found = {
 };
 
 /**
- * Checks that every image of a registry tree can be pulled whole: tag to revision to children to
- * config and layers, with the links that make them visible in their repository. Manifests are
- * checked against their digest, blobs by size alone. An index may be sparse, but not without any
- * children.
+ * Checks that every image of a registry tree can be pulled whole: tag to revision to children to config and
+ * layers, with the links that make them visible in their repository. Manifests are checked against their
+ * digest, blobs by size alone. An index may be sparse, but not without any children.
  *
  * Repositories are read one by one, and blobs by digest: a registry has 60,000 of them, and a
  * medium reads adjacent files together.

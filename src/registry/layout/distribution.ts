@@ -12,20 +12,16 @@ export type RegistryFile = {
     | { readonly kind: 'blob'; readonly digest: Digest; readonly size: number };
 };
 
-/** An image and its place in our registry. */
 export type PlacedImage = {
   readonly repository: string;
   readonly tags: readonly string[];
   /**
-   * Manifests: first the one that the tags name, then every child that is carried. An index may be
-   * sparse.
+   * Manifests: first the one that the tags name, then every child that is carried. An index may be sparse.
    */
   readonly manifests: readonly StoredManifest[];
 };
 
-/**
- * Directory of everything that distribution's file system driver keeps, below its root directory.
- */
+/** Directory of everything that distribution's file system driver keeps, below its root directory. */
 const ROOT = '/docker/registry/v2';
 
 /** Paths of distribution's storage layout (its registry/storage/paths.go), one function for each kind. */
@@ -111,11 +107,8 @@ function addLink(plan: FilePlan, path: string, digest: Digest): void {
 
 /** Collects files; what is added twice must be the same. */
 export type FilePlan = {
-  /** @throws IntegrityError `layout.digest-mismatch`, `layout.size-conflict` */
   addManifest: (path: string, manifest: StoredManifest) => void;
-  /** @throws IntegrityError `layout.size-conflict` */
   addBlob: (path: string, blob: Descriptor) => void;
-  /** @throws ConfigError `layout.path-conflict` */
   addBytes: (path: string, bytes: Uint8Array) => void;
   /** Sorted by path, in UTF-16 code units. */
   files: () => RegistryFile[];

@@ -26,8 +26,6 @@ const LONGEST_NAME = 4096;
 /**
  * Lists the regular files of a tar (POSIX ustar and pax, GNU) by its headers alone, so that the cost
  * does not depend on the size of the files. Other members are left out.
- *
- * @throws IntegrityError `registry.tar-damaged`; the system's errors
  */
 export function* indexTar(path: string): Generator<TarMember> {
   const file = openToReadSync(path);

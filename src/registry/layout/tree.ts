@@ -6,14 +6,12 @@ import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { readFileIfPresent, readInputFile } from '../../base/disk/files.ts';
 import { isErrno, ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { ByteRange } from '../../base/http/range.ts';
+import { openRandomAccess } from '../../base/random-access.ts';
 import { MAX_MANIFEST_SIZE } from '../manifest.ts';
 import { isRepository, isTag } from '../reference.ts';
 import { pathTo } from './distribution.ts';
 
-/**
- * A registry's tree, in a directory or on an ISO. Paths are absolute within the tree,
- * `/docker/registry/v2/...`, and never have `..`.
- */
+/** A tree in a directory or on an ISO. Paths are absolute in it, `/docker/registry/v2/...`, without `..`. */
 export type RegistryTree = {
   /** Called when a request begins: a tree that limits the cost of reading starts to count again. */
   begin?: () => void;
@@ -25,19 +23,25 @@ export type RegistryTree = {
   read: (path: string) => Promise<Uint8Array | undefined>;
   /** A file that exists, or a part of it. */
   stream: (path: string, range?: ByteRange) => Readable;
-  /**
-   * A file, or a part of it, for one of many slow readers: nothing is read ahead, and a piece of some 128 KiB is
-   * valid until the next one is asked for. Default: `stream`.
-   */
-  pieces?: (path: string, range?: ByteRange) => AsyncIterable<Buffer>;
   /** The file on this machine that has the bytes of a file that exists. Default: its path below the root. */
   locate?: (path: string) => { readonly path: string; readonly position: number };
+};
+
+/** A tree that a server may read for many slow clients: nothing is read ahead. */
+export type ServedTree = RegistryTree & {
+  readonly open: (path: string) => Promise<OpenTreeFile>;
+};
+
+export type OpenTreeFile = {
+  /** Fills the buffer with the bytes from `offset`. */
+  readonly fill: (bytes: Buffer, offset: number) => Promise<void>;
+  readonly close: () => Promise<void>;
 };
 
 const READ_SIZE = 1 << 20;
 
 /** A tree in a directory: paths are below `root`. */
-export function directoryTree(root: string): RegistryTree {
+export function directoryTree(root: string): ServedTree {
   return {
     list: (path) => ifPresent(readdir(join(root, path))),
     async size(path) {
@@ -47,8 +51,27 @@ export function directoryTree(root: string): RegistryTree {
     read: (path) => readFileIfPresent(join(root, path)),
     stream: (path, range) =>
       createReadStream(join(root, path), { highWaterMark: READ_SIZE, ...range }),
+    async open(path) {
+      const { read, size, close } = await openRandomAccess(join(root, path));
+      return {
+        async fill(bytes, offset) {
+          const end = offset + bytes.length;
+          if (end > size) throw tooShort(path, end, size);
+          await read(offset, bytes.length, bytes);
+        },
+        close,
+      };
+    },
   };
 }
+
+/** A file shorter than announced must not look whole. */
+const tooShort = (path: string, least: number, size: number): IntegrityError =>
+  new IntegrityError(
+    'registry.file-size',
+    `file ${path} should give ${least} bytes, but gave ${size} bytes`,
+    { expected: `${least} bytes`, found: `${size} bytes` },
+  );
 
 /**
  * A tree that another program wrote: nothing outside `root` is read through a symbolic link, no directory

@@ -14,6 +14,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { readSmallBody } from '../../base/http/body.ts';
 import { createHttp } from '../../base/http/http.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
+import type { SourceHost } from '../../outputs/read/open.ts';
 import { ApiFailure } from '../openapi.ts';
 
 /* Owns the identification of users by bearer tokens. */
@@ -25,13 +26,15 @@ export type Identity = {
   readonly tenant: string;
   /** Name of the tenant in records from before the issuer was part of it. */
   readonly former?: string;
+  /** Claims `iss` and `sub`; absent without authentication. */
+  readonly issuer?: string;
+  readonly subject?: string;
 };
 
 export type AuthType = 'none' | 'local' | 'rhsso';
 
 export type Auth = {
   readonly type: AuthType;
-  /** @throws ApiFailure 401 */
   readonly identify: (authorization: string | undefined) => Promise<Identity>;
 };
 
@@ -41,9 +44,7 @@ export type AuthSettings =
   | ({ readonly type: 'local' | 'rhsso'; readonly keys: string } & TokenRules);
 
 type TokenRules = {
-  /** Issuer that tokens must name. */
   readonly issuer?: string;
-  /** Audience that tokens must name. */
   readonly audience?: string;
   /** Most milliseconds between the issue and the expiry of a token. */
   readonly lifetime?: number;
@@ -54,7 +55,6 @@ const LIFETIME = 24 * 3_600_000;
 
 const NOBODY: Identity = { user: '', tenant: '' };
 
-/** Creates the authentication of requests by bearer tokens. @throws ConfigError `service.auth-keys` */
 export function createAuth(
   settings: AuthSettings,
   host: Parameters<typeof createRemoteKeys>[1],
@@ -82,10 +82,7 @@ const LIMIT = 1 << 20;
 /** Milliseconds allowed for fetching the keys, and the pause after a failure. */
 const TIMEOUT = 5000;
 
-/**
- * Milliseconds until the keys are fetched again; an unknown key fetches at once, every thirty seconds at
- * most.
- */
+/** Milliseconds until keys are fetched again; an unknown key fetches at once, every 30 seconds at most. */
 const MAX_AGE = 600_000;
 
 /**
@@ -95,9 +92,9 @@ const MAX_AGE = 600_000;
  */
 export function createRemoteKeys(
   url: string,
-  { env, signal }: { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal },
+  { env, redaction, signal }: Pick<SourceHost, 'env' | 'redaction' | 'signal'>,
 ): JWTVerifyGetKey {
-  const http = createHttp({ env });
+  const http = createHttp({ env, redaction });
   const fetchKeys: FetchImplementation = async (url, { headers }) => {
     const asked = { url: new URL(url), headers: Object.fromEntries(headers), signal };
     const { status, body } = await http.request({ ...asked, headersTimeout: TIMEOUT });
@@ -176,7 +173,7 @@ async function verify(
 /** Seconds by which the clocks of issuer and service may differ. */
 const TOLERANCE = 5;
 
-/** RFC 7519 4.1.6. A token without `iat` counts as issued now. @throws ApiFailure 401 */
+/** RFC 7519 4.1.6. A token without `iat` counts as issued now. */
 function checkTimes({ iat, exp = 0 }: JWTPayload, lifetime: number): void {
   const now = Date.now() / 1000;
   if (iat !== undefined && iat > now + TOLERANCE) {
@@ -203,6 +200,8 @@ function identityOf(payload: JWTPayload): Identity {
     user,
     tenant: JSON.stringify([issuer, ...(org === undefined ? ['user', subject] : ['org', org])]),
     former: org === undefined ? `user ${user}` : `org ${org}`,
+    issuer,
+    subject,
   };
 }
 
@@ -216,7 +215,7 @@ export function showTenant(tenant: string): string {
 /** Characters of the longest claim that is accepted. */
 const LONGEST = 512;
 
-/** Reads a text; undefined if it is absent or empty. @throws ApiFailure 401 */
+/** Reads a text; undefined if it is absent or empty. */
 function readClaim(value: unknown, name: string): string | undefined {
   if (value === undefined || value === '') return undefined;
   if (typeof value !== 'string') throw unauthorized(`the claim ${name} is not a text`);

@@ -33,9 +33,7 @@ export type TokenSubject = {
   readonly revision: string;
 };
 
-/**
- * Tokens in URLs: each gives its bearer the downloads of one revision of one InfraEnv, for a limited time.
- */
+/** Tokens in URLs: each gives its bearer the downloads of one revision of one InfraEnv, for some time. */
 export type UrlTokens = {
   readonly sign: (
     subject: TokenSubject,
@@ -45,9 +43,8 @@ export type UrlTokens = {
 };
 
 /**
- * Creates a key pair for ES256.
+ * A key pair for ES256, from the given private key or a new one.
  *
- * @param given a private key; default: a new one
  * @throws ConfigError `token.key`
  */
 export function createIssuerKeys(given?: Secret): IssuerKeys {
@@ -82,12 +79,7 @@ export function issueToken(privateKey: Secret, claims: TokenClaims): Promise<str
 const AUDIENCE = 'image';
 const ALGORITHM = 'HS256';
 
-/**
- * Creates the signer and verifier of tokens in URLs.
- *
- * @param key 32 bytes, used by this service alone
- * @param lifetime milliseconds
- */
+/** `key` is 32 bytes, used by this service alone; `lifetime` is in milliseconds. */
 export function createUrlTokens(
   key: Uint8Array,
   { lifetime, now }: { readonly lifetime: number; readonly now: () => number },

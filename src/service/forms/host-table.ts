@@ -10,6 +10,8 @@ const COLUMNS = {
   name: 'name host hostname server',
   mac: 'mac mac1 macaddress macaddress1',
   mac2: 'mac2 macaddress2',
+  port: 'port port1 interface interface1 nic nic1 device device1',
+  port2: 'port2 interface2 nic2 device2',
   address: 'address ip ipaddress ipv4 ipv4address',
   prefix: 'prefix prefixlength netmask subnetmask mask subnet',
   gateway: 'gateway defaultgateway gw',

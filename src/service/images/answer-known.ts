@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { serveBytes } from '../../base/http/serve-bytes.ts';
-import type { AnsweredRequest } from '../app.ts';
-import { checkAsker, type Service } from '../context.ts';
-import { ApiFailure } from '../openapi.ts';
-import type { KnownImage } from './known-urls.ts';
+import { type Exchange, serveOffer, type ServedEntry } from '../../base/http/serve-bytes.ts';
+import type { Budgets } from '../budgets.ts';
+import type { KnownImage, KnownUrls } from './known-urls.ts';
 
 /** Answers a request, or leaves it to the routes. */
 export type AnswerKnown = (
@@ -12,47 +10,58 @@ export type AnswerKnown = (
   routes: () => void,
 ) => void;
 
+/** An answer that no route gave. */
+export type KnownAnswer = {
+  readonly method: string;
+  readonly entry: ServedEntry;
+  readonly milliseconds: number;
+};
+
+/** Notes an answer that begins; the result is called at its end, without an answer if the routes give it. */
+export type NoteKnown = (
+  request: IncomingMessage,
+  image: KnownImage,
+) => (answer?: KnownAnswer) => void;
+
+type Known = Pick<Budgets, 'enter' | 'leave'> & { readonly knownUrls: Pick<KnownUrls, 'find'> };
+
 /**
  * Answers requests of known URLs in front of the router. Every refusal, and every
  * failure to read before the first byte, is left to the routes.
  */
-export function createKnownAnswers(
-  service: Pick<Service, 'knownUrls' | 'budgets' | 'publicUrl' | 'isLocal' | 'corsOrigins'>,
-  onAnswer: (request: AnsweredRequest) => void,
-): AnswerKnown {
+export function createKnownAnswers({ knownUrls, ...budgets }: Known, note: NoteKnown): AnswerKnown {
+  const serve = createImageAnswers(budgets, note);
   return (request, response, routes) => {
-    const image = findKnown(service, request, response);
-    if (!image) {
-      routes();
-      return;
-    }
-    const { method = '' } = request;
-    const { served, options, route } = image;
-    const started = performance.now();
-    serveBytes({ request, response }, served, options).then(({ status, complete, error }) => {
-      const milliseconds = performance.now() - started;
-      const failed = error === undefined ? {} : { error };
-      onAnswer({ method, route, status, isCut: !complete, milliseconds, ...failed });
-    }, routes);
+    const { method } = request;
+    const image = method === 'GET' || method === 'HEAD' ? knownUrls.find(request) : undefined;
+    if (image) serve({ request, response }, image, routes);
+    else routes();
   };
 }
 
-/** Finds the image of a request; not if the routes would refuse it. */
-function findKnown(
-  service: Parameters<typeof createKnownAnswers>[0],
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-): KnownImage | undefined {
-  const { method } = incoming;
-  const image =
-    method === 'GET' || method === 'HEAD' ? service.knownUrls.find(incoming) : undefined;
-  if (!image) return undefined;
-  try {
-    checkAsker(service, incoming);
-    service.budgets.admit({ incoming, outgoing }, image.tenant);
-    return image;
-  } catch (error) {
-    if (error instanceof ApiFailure) return undefined;
-    throw error;
-  }
+/** Creates a function that answers with an image; `routes` is called if the tenant has too much, or it cannot be read. */
+export function createImageAnswers(
+  { enter, leave }: Pick<Budgets, 'enter' | 'leave'>,
+  note: NoteKnown,
+): (exchange: Exchange, image: KnownImage, routes: () => void) => void {
+  return (exchange, image, routes) => {
+    const { method = '' } = exchange.request;
+    if (!enter(image.tenant)) {
+      routes();
+      return;
+    }
+    const started = performance.now();
+    const end = note(exchange.request, image);
+    serveOffer(exchange, image.offer, {
+      done(entry) {
+        leave(image.tenant);
+        end({ method, entry, milliseconds: performance.now() - started });
+      },
+      failed() {
+        leave(image.tenant);
+        end();
+        routes();
+      },
+    });
+  };
 }

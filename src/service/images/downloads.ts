@@ -6,21 +6,31 @@ import { editKargs } from '../../iso/index.ts';
 import { readLiveAreas } from '../../media/areas.ts';
 import { planHostNetworks } from '../../openshift/agent/values.ts';
 import type { TokenSubject } from '../auth/tokens.ts';
-import { type Exchange, type Service, BASE_PATH, identify, type App } from '../context.ts';
+import {
+  type Exchange,
+  type Service,
+  BASE_PATH,
+  identify,
+  noteChange,
+  type App,
+} from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { IMAGE_TYPE } from '../infra-envs/rules.ts';
 import { ApiFailure, requireUuid } from '../openapi.ts';
 import { useRelease, type Release } from '../store/entry.ts';
-import { createRecent, type Recent, serveText } from './images.ts';
+import { serveText } from './images.ts';
+import { createRecent, type Recent } from './recent.ts';
 import { requireOneOf } from './presigned.ts';
 import { findForDownload, findRelease, requireNetworkBoot, type AskedImage } from './find-image.ts';
 import { judgeControllers, type OfferedUrls } from './controllers.ts';
+import { describeImage, formatSha256Url } from './sha256.ts';
 import {
   chooseLastModified,
+  describeFile,
   formatRevision,
   originOf,
-  sendBytes,
+  sendFile,
   signImageUrl,
   type SignedUrl,
 } from './urls.ts';
@@ -35,7 +45,7 @@ export function addDownloadRoutes(app: App, service: Service): void {
   const downloads = `${BASE_PATH}/v2/infra-envs/:infra_env_id/downloads`;
   app.get(`${downloads}/files`, async (exchange) => {
     const asked = await findForDownload(service, exchange);
-    return sendFile(service, exchange, { asked, archives });
+    return sendNamed(service, exchange, { asked, archives });
   });
   app.get(`${downloads}/image-url`, async (exchange) => {
     const identity = await identify(service, exchange);
@@ -43,8 +53,13 @@ export function addDownloadRoutes(app: App, service: Service): void {
     const infraEnv = await findInfraEnv(service, id, identity);
     const signed = await signImageUrl(service, exchange, infraEnv);
     if (!signed) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
+    const { revision } = infraEnv;
+    await noteChange(service, exchange, { event: 'url.issue', id, revision });
+    const { url, release } = signed;
     return exchange.json({
-      url: signed.url,
+      url,
+      ...(release && (await describeIfMade(service, infraEnv, release))),
+      sha256_url: formatSha256Url(url),
       expires_at: signed.expires,
       long_url: signed.longUrl,
       http_url: signed.httpUrl,
@@ -53,7 +68,21 @@ export function addDownloadRoutes(app: App, service: Service): void {
   });
 }
 
-async function sendFile(
+/**
+ * Describes an image; returns undefined if its ISO cannot be made now. The client gets the URL all the same: a network boot
+ * may work, and the download reports the reason.
+ */
+async function describeIfMade(service: Service, infraEnv: InfraEnv, release: Release) {
+  try {
+    const image = await service.images.open(infraEnv, release);
+    return await describeImage(service, { infraEnv, release, image });
+  } catch (error) {
+    if (error instanceof ApiFailure) return undefined;
+    throw error;
+  }
+}
+
+async function sendNamed(
   service: Service,
   exchange: Exchange,
   { asked, archives }: { readonly asked: AskedImage; readonly archives: Recent<Uint8Array> },
@@ -67,9 +96,11 @@ async function sendFile(
       packNetworks(infraEnv, service.networkTool),
     );
     const lastModified = chooseLastModified(service, infraEnv);
-    return sendBytes(exchange, serveText(archive), {
-      filename,
-      ...withoutUndefined({ lastModified }),
+    const served = serveText(archive);
+    return sendFile(service, exchange, {
+      served,
+      options: { filename, ...withoutUndefined({ lastModified }) },
+      file: describeFile(infraEnv, served, { file: name }),
     });
   }
   const release = await findRelease(service, asked);
@@ -78,13 +109,14 @@ async function sendFile(
     name === 'discovery.ign'
       ? await service.images.readIgnition(infraEnv, release)
       : await renderIpxeScript(service, exchange, { infraEnv, release });
-  return sendBytes(exchange, serveText(text), {
-    filename: name,
-    ...withoutUndefined({ lastModified }),
+  const served = serveText(text);
+  return sendFile(service, exchange, {
+    served,
+    options: { filename: name, ...withoutUndefined({ lastModified }) },
+    file: describeFile(infraEnv, served, { file: name, release }),
   });
 }
 
-/** URLs of an image by scheme. */
 const offerUrls = ({ url, httpUrl }: SignedUrl): OfferedUrls =>
   url.startsWith('https:') ? { https: url, ...(httpUrl && { http: httpUrl }) } : { http: url };
 
@@ -114,8 +146,6 @@ const KERNEL = 'kernel';
  * Renders the script with which iPXE boots the customised live system. Both types give the same script:
  * with `boot-order-control`, installed hosts boot from their disk, and hosts never register with an
  * InfraEnv of this service.
- *
- * @throws ApiFailure 400
  */
 async function renderIpxeScript(
   service: Service,
@@ -149,15 +179,10 @@ const CHANGED_BY_IPXE: readonly (readonly [RegExp, string])[] = [
   [/\\$/, '"\\" at its end, which makes iPXE continue on the next line'],
 ];
 
-/**
- * Bytes that Linux reads of its command line on x86_64, aarch64 and ppc64le; it silently ignores the rest.
- */
+/** Bytes of a command line that Linux reads on x86_64, aarch64 and ppc64le; it ignores the rest silently. */
 const COMMAND_LINE = 2047;
 
-/**
- * Lists the arguments of the ISO, with the URL of the root file system instead of the label of a volume,
- * and the customer's arguments.
- */
+/** Arguments of the ISO, with the root file system's URL instead of a volume label, and the customer's. */
 async function listArguments(
   infraEnv: InfraEnv,
   release: Release,

@@ -9,7 +9,6 @@ import { findName, formatRevision, type HostUrl } from './urls.ts';
 
 /* Owns what a download requires: an InfraEnv that the client may have, its revision, and its release. */
 
-/** Image that a request asks for. */
 export type AskedImage = {
   readonly infraEnv: InfraEnv;
   /** Revision that the URL was made for; absent if it names none. */
@@ -28,7 +27,7 @@ export async function findForDownload(service: Service, exchange: Exchange): Pro
   return findPlain(service, exchange, await identify(service, exchange));
 }
 
-/** Finds the InfraEnv that the path names, for a tenant. @throws ApiFailure 404, 410 */
+/** Finds the InfraEnv that the path names, for a tenant. */
 export async function findPlain(
   service: Service,
   exchange: Exchange,
@@ -47,11 +46,7 @@ export function readToken({ auth }: Service, { req }: Exchange): string | undefi
 
 type GivenToken = { readonly token: string; readonly expected?: string };
 
-/**
- * Finds the InfraEnv of a token. The token is for one revision, and ends with it on every route.
- *
- * @throws ApiFailure 401; 404 if the token is for another InfraEnv; 410 if the InfraEnv has changed
- */
+/** Finds the InfraEnv of a token. The token is for one revision, and ends with it on every route. */
 export async function findByToken(
   service: Service,
   { req }: Exchange,
@@ -78,19 +73,13 @@ function requireNumber(asked: AskedImage): AskedImage {
 const changed = ({ id }: InfraEnv): ApiFailure =>
   new ApiFailure(410, `infra env ${id} has changed: request the URL of its image again`);
 
-/** Says that the ISO below a URL is no longer that of the store. */
 const replaced = ({ version, architecture }: Release): ApiFailure =>
   new ApiFailure(
     410,
     `the ISO of ${version} for ${architecture} was replaced: request the URL of its image again`,
   );
 
-/**
- * Finds the release of an InfraEnv. If the URL names a revision, it is the ISO
- * that the URL was made for.
- *
- * @throws ApiFailure 404, 410, 500, 503
- */
+/** Finds the release of an InfraEnv. If the URL names a revision, it is the ISO that the URL was made for. */
 export async function findRelease(
   service: Pick<Service, 'state' | 'releases'>,
   { infraEnv, revision }: AskedImage,
@@ -125,7 +114,6 @@ async function findCurrent(
   );
 }
 
-/** @throws ApiFailure 404 */
 async function findVersion(
   service: Pick<Service, 'state' | 'releases'>,
   infraEnv: InfraEnv,
@@ -135,12 +123,7 @@ async function findVersion(
   throw new ApiFailure(404, `infra env ${infraEnv.id} has no version, and no cluster`);
 }
 
-/**
- * Finds the image of a short URL: each ISO of its release is tried, because the URL may be for one that is
- * not the first.
- *
- * @throws ApiFailure 404, 410, 500, 503
- */
+/** Tries each ISO of the release: the URL may be for one that is not the first. */
 export async function findByShortUrl(
   service: Service,
   { req }: Exchange,
@@ -153,13 +136,14 @@ export async function findByShortUrl(
   const found = (await service.releases.list()).find(
     (each) => isAsked(each) && url.isFor(each.base.digest),
   );
+  // An ISO that was just being opened may be open now.
+  const release = found ?? (await findCurrent(service, infraEnv));
+  if (!url.isFor(release.base.digest)) throw replaced(release);
   const { expires } = url;
-  const revision = found && formatRevision(infraEnv, found);
-  if (found) return { infraEnv, host, release: found, revision, expires };
-  throw replaced(await findCurrent(service, infraEnv));
+  return { infraEnv, host, release, revision: formatRevision(infraEnv, release), expires };
 }
 
-/** Finds the InfraEnv that a short URL names, without a proof. @throws ApiFailure 404, 410 */
+/** Finds the InfraEnv that a short URL names, without a proof. */
 async function findUnproven(
   service: Service,
   req: Exchange['req'],
@@ -175,16 +159,11 @@ async function findUnproven(
   return { url, infraEnv };
 }
 
-/** Refuses requests while the store is empty. @throws ApiFailure 503 */
 export async function requireStore({ releases }: Pick<Service, 'releases'>): Promise<void> {
   if (!(await releases.isEmpty())) return;
   throw new ApiFailure(503, 'the store has no ISO yet');
 }
 
-/**
- * Refuses network boot of an ISO of sealift: its registry is read from the mounted ISO, which a network
- * boot lacks. @throws ApiFailure 400
- */
 export function requireNetworkBoot({ isOwn, version, architecture }: Release): void {
   if (!isOwn) return;
   throw new ApiFailure(

@@ -1,4 +1,4 @@
-import { BASE_PATH, identify, readBody, toTime } from '../context.ts';
+import { BASE_PATH, identify, noteChange, readBody, toTime } from '../context.ts';
 import type { App, Exchange, Service } from '../context.ts';
 import { toRecord, type InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
@@ -8,7 +8,6 @@ import { endUrls, signImageUrl, type HostUrl } from './urls.ts';
 
 /* Owns the URLs that single hosts have, and the end of URLs. */
 
-/** URL of a host, as it is stored. */
 type StoredUrl = HostUrl & {
   readonly host: string;
   /** True if it ends after every byte was delivered once. */
@@ -27,7 +26,6 @@ type UrlsBody = {
 
 type UrlParams = { readonly host: string; readonly once?: boolean; readonly expires_in?: number };
 
-/** Most hosts of an InfraEnv. */
 const MOST_HOSTS = 1000;
 
 /** Adds the URLs of hosts: `createImageUrl`, `listImageUrls`, `revokeImageUrls`. */
@@ -37,6 +35,9 @@ export function addHostUrlRoutes(app: App, service: Service): void {
     const infraEnv = await findAsked(service, exchange);
     const params = await readBody<UrlParams>(service, exchange, 'image-url-create-params');
     const created = await createUrl(service, infraEnv, params);
+    const { id, revision } = infraEnv;
+    const issued = { event: 'url.issue', id, revision, host: created.host } as const;
+    await noteChange(service, exchange, issued);
     return exchange.json(await formatUrl(service, exchange, { infraEnv, stored: created }), 201);
   });
   app.get(path, async (exchange) => {
@@ -48,18 +49,27 @@ export function addHostUrlRoutes(app: App, service: Service): void {
   app.delete(path, async (exchange) => {
     const infraEnv = await findAsked(service, exchange);
     const host = exchange.req.query('host');
-    await changeUrls(service, infraEnv, (urls) => {
-      const kept = urls.hosts.filter((each) => host !== undefined && each.host !== host);
-      if (host !== undefined && kept.length === urls.hosts.length)
-        throw new ApiFailure(404, `no URL is for host ${host}`);
-      return { ...urls, hosts: kept };
-    });
-    if (host === undefined) await revokeAll(service, exchange, infraEnv);
+    const { id, revision } = infraEnv;
+    const revoked = { event: 'url.revoke', id, revision, host } as const;
+    if (host === undefined) {
+      // With the revision every URL ends; those of hosts are then only removed.
+      await revokeAll(service, exchange, infraEnv);
+      await noteChange(service, exchange, revoked);
+      await changeUrls(service, infraEnv, (urls) => ({ ...urls, hosts: [] }));
+    } else {
+      await changeUrls(service, infraEnv, (urls) => removeHost(urls, host));
+      await noteChange(service, exchange, revoked);
+    }
     return exchange.body(null, 204);
   });
 }
 
-/** Finds the host of a URL. @throws ApiFailure 410 if the URL was revoked, or used */
+function removeHost(urls: UrlsBody, host: string): UrlsBody {
+  const hosts = urls.hosts.filter((each) => each.host !== host);
+  if (hosts.length < urls.hosts.length) return { ...urls, hosts };
+  throw new ApiFailure(404, `no URL is for host ${host}`);
+}
+
 export async function findHostUrl(
   service: Pick<Service, 'state'>,
   infraEnv: InfraEnv,
@@ -72,7 +82,6 @@ export async function findHostUrl(
   throw new ApiFailure(410, 'every byte of this one-time URL was delivered');
 }
 
-/** Ends a one-time URL. */
 export async function endOnce(service: Service, infraEnv: InfraEnv, number: number): Promise<void> {
   const ended_at = toTime(service.now());
   await changeUrls(service, infraEnv, (urls) => ({

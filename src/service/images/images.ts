@@ -9,6 +9,7 @@ import {
   SealiftError,
   UsageError,
 } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Served } from '../../base/http/plan-answer.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
 import { parseResolved } from '../../ignition/index.ts';
@@ -23,7 +24,7 @@ import {
   removeStoredOverlay,
   storeOverlay,
 } from '../../media/serve/overlay.ts';
-import { createVirtualIso } from '../../media/serve/virtual.ts';
+import { createVirtualIso, type VirtualIso } from '../../media/serve/virtual.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { NetworkTool } from '../../nmstate/index.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
@@ -33,21 +34,10 @@ import type { ServiceKey } from '../state/keys.ts';
 import type { State } from '../state/state.ts';
 import { useRelease, type Release } from '../store/entry.ts';
 import type { Releases } from '../store/releases.ts';
-import { readValues } from './values.ts';
+import { createRecent } from './recent.ts';
+import { readSiteImage, readValues } from './values.ts';
 
 /* Owns the images of InfraEnvs, and their overlays in memory and on the disk. */
-
-/** Recently computed values by name. Callers that ask during a computation share its result. */
-export type Recent<Value> = {
-  readonly get: (name: string, compute: () => Promise<Value>) => Promise<Value>;
-  readonly forget: (name: string) => void;
-};
-
-type Sweep = {
-  readonly state: Pick<State, 'find'>;
-  /** Directory of all overlays of this process. */
-  readonly directory: string;
-};
 
 export type Prepared = {
   /** Why the ISO cannot carry the values, if a machine that boots from the network can. */
@@ -58,18 +48,15 @@ export type Prepared = {
 
 /** Images of InfraEnvs. Only their overlays are written. */
 export type CustomisedImages = {
-  /**
-   * Makes the overlay of an InfraEnv that is not stored yet, and does not store it.
-   *
-   * @throws ApiFailure 400 if no medium can carry the values, 500
-   */
+  /** Makes the overlay of an InfraEnv that is not stored yet, and does not store it. */
   readonly prepare: (infraEnv: InfraEnv, release: Release) => Promise<Prepared>;
-  /** @returns JSON text. @throws ApiFailure 400, 500 */
+  /** @returns JSON text. */
   readonly readIgnition: (infraEnv: InfraEnv, release: Release) => Promise<string>;
-  /** @throws ApiFailure 400, 500 */
-  readonly open: (infraEnv: InfraEnv, release: Release) => Promise<Served>;
-  /** Archive to append to the initrd of the ISO when it boots from the network. @throws ApiFailure 400, 500 */
+  readonly open: (infraEnv: InfraEnv, release: Release) => Promise<VirtualIso>;
+  /** Archive to append to the initrd of the ISO when it boots from the network. */
   readonly readArchive: (infraEnv: InfraEnv, release: Release) => Promise<Uint8Array>;
+  /** True for media with the agent services of the installer, which read networks and a rendezvous IP. */
+  readonly hasAgents: (release: Release) => Promise<boolean>;
   /** Removes the stored overlays of a revision that is no longer served. */
   readonly forget: (infraEnv: Pick<InfraEnv, 'id' | 'revision'>) => Promise<void>;
 };
@@ -100,7 +87,7 @@ export function createImages(
     name: nameOf(infraEnv, release),
     label: labelOverlay(infraEnv),
   });
-  const { plan, render, renderConfig } = createMakers(service.networkTool);
+  const { plan, render, renderConfig, findAgents } = createMakers(service.networkTool);
   const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
     const place = placeOf(infraEnv, release);
     return (await openStoredOverlay(place)) ?? storeOverlay(place, await plan(infraEnv, release));
@@ -126,6 +113,7 @@ export function createImages(
       createVirtualIso(release.base, await overlayOf(infraEnv, release)),
     readArchive: (infraEnv, release) =>
       archives.get(nameOf(infraEnv, release), () => render(infraEnv, release)),
+    hasAgents: findAgents,
     async forget(infraEnv) {
       for (const release of await service.releases.list()) {
         const name = nameOf(infraEnv, release);
@@ -141,46 +129,42 @@ export function createImages(
 /** Makes what an image is made of; the results are remembered elsewhere. */
 function createMakers(networkTool: NetworkTool | undefined) {
   const make =
-    <Result>(what: string, act: (iso: IsoImage, values: CustomValues) => Promise<Result>) =>
+    <Result>(
+      what: string,
+      act: (iso: IsoImage, values: CustomValues, infraEnv: InfraEnv) => Promise<Result>,
+    ) =>
     (infraEnv: InfraEnv, release: Release): Promise<Result> =>
       generating(`failed to generate ${what}`, () =>
-        useRelease(release, async (iso) => act(iso, await readAll(iso, infraEnv, networkTool))),
+        useRelease(release, async (iso) =>
+          act(iso, await readAll(iso, infraEnv, networkTool), infraEnv),
+        ),
       );
+  const agents = createRecent<boolean>(MOST);
   return {
-    plan: make('image', (iso, values) =>
-      planCustomisation(iso, values, { force: true, dropBuilt: true }),
+    findAgents: (release: Release): Promise<boolean> =>
+      agents.get(release.base.digest, () =>
+        useRelease(release, async (iso) => hasAgents(await readPristine(iso))),
+      ),
+    plan: make('image', (iso, values, infraEnv) =>
+      planCustomisation(iso, values, {
+        force: true,
+        dropBuilt: true,
+        ...withoutUndefined({ image: readSiteImage(infraEnv) }),
+      }),
     ),
-    render: make('initrd', renderArchive),
+    render: make('initrd', (iso, values, infraEnv) => {
+      if (readSiteImage(infraEnv)) throw noImage();
+      return renderArchive(iso, values);
+    }),
     renderConfig: make('ignition', renderIgnition),
   };
 }
 
-/**
- * Creates a memory of recently computed values.
- *
- * @param most number of values that are remembered
- * @param isLasting true if a failure is remembered, too; by default no failure is
- */
-export function createRecent<Value>(
-  most: number,
-  isLasting: (error: unknown) => boolean = () => false,
-): Recent<Value> {
-  const values = new Map<string, Promise<Value>>();
-  return {
-    get(name, compute) {
-      const value = values.get(name) ?? compute();
-      values.delete(name);
-      values.set(name, value);
-      const [oldest] = values.keys();
-      if (values.size > most && oldest !== undefined) values.delete(oldest);
-      value.catch((error: unknown) => {
-        if (!isLasting(error) && values.get(name) === value) values.delete(name);
-      });
-      return value;
-    },
-    forget: (name) => void values.delete(name),
-  };
-}
+const noImage = (): UsageError =>
+  new UsageError(
+    'customize.no-effect',
+    'a machine that boots from the network has no medium for the configuration image',
+  );
 
 /** Prefix of an overlay's file name. */
 export const labelOverlay = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>): string =>
@@ -189,11 +173,11 @@ export const labelOverlay = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>
 const LABEL = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d+)\./;
 
 /**
- * Removes the overlays of deleted InfraEnvs and of earlier revisions, which a change through another
+ * Removes what a directory has of deleted InfraEnvs and of earlier revisions, overlays or digests, which a change through another
  * replica leaves here. Overlays of an ISO that is missing from the store stay, because the ISO may come
  * back.
  */
-export async function sweepOverlays({ state, directory }: Sweep): Promise<void> {
+export async function sweepOverlays(state: Pick<State, 'find'>, directory: string): Promise<void> {
   await sweepDirectory(directory);
   for (const name of await listNames(directory)) {
     const [, id, revision] = LABEL.exec(name) ?? [];
@@ -206,17 +190,19 @@ export async function sweepOverlays({ state, directory }: Sweep): Promise<void> 
 
 const PAUSE_MS = 3_600_000;
 
-/**
- * Sweeps at the start and every hour, until the signal is aborted.
- *
- * @param warn called with the reason for each failure
- */
+/** Sweeps at the start and every hour, until the signal is aborted; `warn` gets the reasons of failures. */
 export async function keepSwept(
-  sweep: Sweep,
+  {
+    state,
+    directories,
+  }: { readonly state: Pick<State, 'find'>; readonly directories: readonly string[] },
   { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
 ): Promise<void> {
   while (!signal.aborted) {
-    await untilAborted(sweepOverlays(sweep), signal).catch((error: unknown) => {
+    const sweepAll = async (): Promise<void> => {
+      for (const directory of directories) await sweepOverlays(state, directory);
+    };
+    await untilAborted(sweepAll(), signal).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error);
       if (!signal.aborted)
         warn(`old overlays cannot be removed; sealift tries again in an hour: ${reason}`);
@@ -294,4 +280,4 @@ const isRefusal = (error: unknown): boolean =>
   error instanceof UsageError ||
   (error instanceof SealiftError && REFUSALS.test(error.code));
 
-const REFUSALS = /^(?:customize|ignition|kargs)\./;
+const REFUSALS = /^(?:config-image|customize|ignition|kargs)\./;

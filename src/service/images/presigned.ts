@@ -1,8 +1,9 @@
-import { BASE_PATH, identify, type App, type Exchange, type Service } from '../context.ts';
+import { BASE_PATH, identify, NO_EXPIRY, noteChange } from '../context.ts';
+import type { App, Exchange, Service } from '../context.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure, requireUuid } from '../openapi.ts';
-import { findName, formatRevision, NO_EXPIRY, originOf } from './urls.ts';
+import { findName, formatRevision, originOf } from './urls.ts';
 
 /* Owns the URLs of the files of an InfraEnv, and the initrd of minimal ISOs, which no InfraEnv has. */
 
@@ -40,6 +41,8 @@ async function signFileUrl(
   const query = new URLSearchParams({ file_name: name ?? '' });
   if (type !== undefined) query.set('ipxe_script_type', type);
   const signed = service.auth.type === 'none' ? undefined : await sign(service, infraEnv);
+  const { revision } = infraEnv;
+  await noteChange(service, exchange, { event: 'url.issue', id, revision, file: name });
   if (signed) query.set(service.auth.type === 'local' ? 'api_key' : 'image_token', signed.token);
   const path = `${BASE_PATH}/v2/infra-envs/${id}/downloads/files`;
   return {
@@ -61,7 +64,7 @@ async function sign(
   });
 }
 
-/** Requires one of the values of a parameter. @throws ApiFailure 400, in assisted-service's words */
+/** Requires one of the values of a parameter. */
 export function requireOneOf(name: string, value: string, known: readonly string[]): void {
   if (value === '') throw new ApiFailure(400, `${name} in query is required`);
   if (known.includes(value)) return;

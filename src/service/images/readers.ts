@@ -1,12 +1,5 @@
-import { findFirst } from '../../base/lists.ts';
-import type { ServedEntry } from '../../base/http/serve-bytes.ts';
+/* Owns what this process knows about the clients that read images. It is forgotten when the process ends. */
 
-/*
- * Owns what this process knows about the clients that read images: who reads, and which bytes of a one-time
- * URL were delivered. It is forgotten when the process ends.
- */
-
-/** Client that reads an image. */
 export type Reader = {
   /** Id of the InfraEnv. */
   readonly id: string;
@@ -27,15 +20,20 @@ type Seen = { readonly reader: Reader; open: number; endedAt: number };
 
 /** Milliseconds: controllers pause between ranges. */
 const PAUSE_MS = 60_000;
-/** Clients remembered without an answer in progress. */
+/** Clients remembered; with more, a new one takes the place of another of its image. */
 const MOST = 10_000;
+/** Milliseconds between two looks at all clients. */
+const SWEEP_MS = 1000;
 
 /** @param now milliseconds */
 export function createReaders(now: () => number): Readers {
   const images = new Map<string, Map<string, Seen>>();
   let known = 0;
+  let sweptAt = -Infinity;
   const isReading = ({ open, endedAt }: Seen): boolean => open > 0 || now() - endedAt < PAUSE_MS;
   const sweep = (): void => {
+    if (now() - sweptAt < SWEEP_MS) return;
+    sweptAt = now();
     known = 0;
     for (const [id, clients] of images) {
       for (const [key, seen] of clients) if (!isReading(seen)) clients.delete(key);
@@ -43,15 +41,25 @@ export function createReaders(now: () => number): Readers {
       if (clients.size === 0) images.delete(id);
     }
   };
+  const makeRoom = (clients: Map<string, Seen>): void => {
+    if (known < MOST) return;
+    sweep();
+    const dropped = known < MOST ? undefined : findOldest(clients);
+    if (dropped !== undefined && clients.delete(dropped)) known -= 1;
+  };
   return {
     begin(reader) {
-      if (known > MOST) sweep();
       const clients = images.get(reader.id) ?? new Map<string, Seen>();
-      images.set(reader.id, clients);
       const key = `${reader.revision} ${reader.host ?? ''} ${reader.address}`;
-      const seen = clients.get(key) ?? { reader, open: 0, endedAt: 0 };
-      if (!clients.has(key)) known += 1;
-      clients.set(key, seen);
+      const before = clients.get(key);
+      if (before) clients.delete(key);
+      else {
+        makeRoom(clients);
+        known += 1;
+      }
+      const seen = before ?? { reader, open: 0, endedAt: 0 };
+      clients.set(key, seen); // the last one of all
+      images.set(reader.id, clients);
       seen.open += 1;
       return () => {
         seen.open -= 1;
@@ -63,6 +71,13 @@ export function createReaders(now: () => number): Readers {
   };
 }
 
+/** Finds the client that has asked for nothing for longest, if there is one without an answer in progress. */
+function findOldest(clients: ReadonlyMap<string, Seen>): string | undefined {
+  for (const [key, { open }] of clients) if (open === 0) return key;
+  const [first] = clients.keys();
+  return first;
+}
+
 /** Describes the readers of a revision that is no longer served. */
 export const describeReaders = (readers: readonly Reader[]): readonly string[] =>
   readers.map(
@@ -70,49 +85,3 @@ export const describeReaders = (readers: readonly Reader[]): readonly string[] =
       `${host === undefined ? address : `${host} (${address})`} is still reading revision ${revision}, ` +
       'whose URLs have ended: give it the new one',
   );
-
-export type DeliveryMemory = {
-  /**
-   * Notes bytes that were delivered.
-   *
-   * @returns true if by now every byte of `size` was
-   */
-  readonly add: (key: string, entry: ServedEntry, size: number) => boolean;
-  readonly forget: (key: string) => void;
-};
-
-type Span = { readonly start: number; readonly end: number };
-
-/** Spans remembered for one URL, 64 KiB each at random in 4 GiB; with more, the URL ends at its time only. */
-const MOST_SPANS = 65_536;
-const MOST_URLS = 1000;
-
-/** Creates a memory of delivered bytes, by key. */
-export function createDeliveryMemory(): DeliveryMemory {
-  const all = new Map<string, Span[]>();
-  return {
-    add(key, { start, sent }, size) {
-      if (start === undefined || sent === 0) return false;
-      const spans = all.get(key) ?? [];
-      if (!all.has(key) && all.size >= MOST_URLS) return false;
-      all.set(key, spans);
-      if (spans.length < MOST_SPANS) addSpan(spans, { start, end: start + sent });
-      const [first] = spans;
-      return spans.length === 1 && first?.start === 0 && first.end >= size;
-    },
-    forget: (key) => void all.delete(key),
-  };
-}
-
-/** Adds a span to sorted ones; spans that touch become one. */
-function addSpan(spans: Span[], { start, end }: Span): void {
-  const from = findFirst(spans, (span) => span.end >= start);
-  let to = from;
-  const merged = { start, end };
-  for (let span = spans[to]; span && span.start <= end; span = spans[to]) {
-    merged.start = Math.min(merged.start, span.start);
-    merged.end = Math.max(merged.end, span.end);
-    to += 1;
-  }
-  spans.splice(from, to - from, merged);
-}

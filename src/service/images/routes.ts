@@ -1,4 +1,3 @@
-import { routePath } from 'hono/route';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoFile, IsoImage } from '../../iso/index.ts';
 import { serveRuns } from '../../media/serve/virtual.ts';
@@ -17,20 +16,27 @@ import {
   requireNetworkBoot,
   requireStore,
 } from './find-image.ts';
-import { endOnce } from './host-urls.ts';
-import type { Reader } from './readers.ts';
+import { sendImage } from './send-image.ts';
+import { readAskedName } from './sha256.ts';
 import { formatImageName, IMAGE_NAME } from './short-url.ts';
-import { chooseLastModified, findName, sendBytes, URL_KINDS, withSecrecy } from './urls.ts';
+import {
+  chooseLastModified,
+  describeFile,
+  findName,
+  sendBytes,
+  sendFile,
+  URL_KINDS,
+} from './urls.ts';
 
 /** Adds the routes of assisted-image-service. */
 export function addImageRoutes(app: App, service: Service): void {
   addBootRoutes(app, service);
   app.get('/i/:token/:revision/:file', async (exchange) => {
-    const filename = exchange.req.param('file');
+    const { file: filename, isSha256 } = readAskedName(exchange.req.param('file'));
     if (!IMAGE_NAME.test(filename)) throw new ApiFailure(404, 'no image has this URL');
     await requireStore(service);
     const found = await findByShortUrl(service, exchange);
-    return sendImage(service, exchange, { ...found, filename });
+    return sendImage(service, exchange, { ...found, filename, isSha256 });
   });
   app.get('/byid/:infra_env_id/:version/:arch/:file', async (exchange) => {
     const identity = await service.auth.identify(undefined);
@@ -49,14 +55,11 @@ export function addImageRoutes(app: App, service: Service): void {
     });
     const asked = await findForDownload(service, exchange);
     const { version = '', arch = 'x86_64' } = exchange.req.query();
-    return sendAsked(service, exchange, { ...asked, version, arch, type });
+    return sendAsked(service, exchange, { ...asked, version, arch, type, isSha256: false });
   });
 }
 
-/**
- * Adds the files for network boot: kernel and root file system are the same for all, the initrd has the
- * customer's values.
- */
+/** Kernel and root file system are the same for all, the initrd has the customer's values. */
 function addBootRoutes(app: App, service: Service): void {
   app.get('/boot-artifacts/:artifact', async (exchange) => {
     const paths = findArtifact(exchange.req.param('artifact'));
@@ -74,9 +77,11 @@ function addBootRoutes(app: App, service: Service): void {
     const { infraEnv, release } = await findAsked(service, exchange);
     const initrd = await openInitrd(service, infraEnv, release);
     const lastModified = chooseLastModified(service, infraEnv, release);
-    return sendBytes(exchange, initrd, {
-      filename: `${infraEnv.id}-initrd.img`,
-      ...withoutUndefined({ lastModified }),
+    const filename = `${infraEnv.id}-initrd.img`;
+    return sendFile(service, exchange, {
+      served: initrd,
+      options: { filename, ...withoutUndefined({ lastModified }) },
+      file: describeFile(infraEnv, initrd, { file: 'pxe-initrd', release }),
     });
   });
   for (const path of ['/images/:infra_env_id/s390x-initrd-addrsize', '/s390x-initrd-addrsize']) {
@@ -188,16 +193,22 @@ function requireQuery({ req }: Exchange, name: 'type', first: () => void): strin
 }
 
 function sendLong(service: Service, exchange: Exchange, asked: AskedImage): Promise<Response> {
-  const { version = '', arch = '', file = '' } = exchange.req.param() as Record<string, string>;
+  const {
+    version = '',
+    arch = '',
+    file: given = '',
+  } = exchange.req.param() as Record<string, string>;
+  const { file, isSha256 } = readAskedName(given);
   const type = Object.hasOwn(SHORT_NAMES, file) ? SHORT_NAMES[file] : undefined;
   if (type === undefined) throw new ApiFailure(404, `unrecognized file name ${file}`);
-  return sendAsked(service, exchange, { ...asked, version, arch, type });
+  return sendAsked(service, exchange, { ...asked, version, arch, type, isSha256 });
 }
 
 type AskedByName = AskedImage & {
   readonly version: string;
   readonly arch: string;
   readonly type: string;
+  readonly isSha256: boolean;
 };
 
 async function sendAsked(
@@ -217,68 +228,3 @@ async function sendAsked(
   const filename = formatImageName(name ?? { ...release, cluster: infraEnv.name });
   return sendImage(service, exchange, { ...asked, release, filename });
 }
-
-type FoundImage = AskedImage & { readonly release: Release; readonly filename: string };
-
-/**
- * Sends an image. A range is a range on every form of URL. Where the URL names no revision, the tag tells
- * images apart, and only a client that sends it in If-Range is safe from a mixture.
- */
-async function sendImage(
-  service: Service,
-  exchange: Exchange,
-  found: FoundImage,
-): Promise<Response> {
-  const { infraEnv, release, revision, expires, filename, host } = found;
-  const image = await service.images.open(infraEnv, release);
-  const isNamed = revision !== undefined;
-  const lastModified = chooseLastModified(service, infraEnv, isNamed ? undefined : release);
-  const { id, tenant, cluster_id: cluster = '' } = infraEnv;
-  service.budgets.admit(exchange.env, tenant);
-  const options = { contentType: IMAGE_CONTENT, filename, ...withoutUndefined({ lastModified }) };
-  // The URL alone must say which bytes; the time is not sent before it is strong. Hosts are counted.
-  if (!host && isByUrl(exchange) && isNamed && lastModified) {
-    service.knownUrls.remember(exchange.env.incoming, {
-      served: image,
-      options: withSecrecy(options),
-      route: routePath(exchange, -1),
-      tenant,
-      records: [id, cluster],
-      isCurrent: () => service.releases.isCurrent(release),
-      ...withoutUndefined({ expires }),
-    });
-  }
-  const address = exchange.env.incoming.socket.remoteAddress ?? '';
-  const end = service.readers.begin({ ...toReader(infraEnv), address, host: host?.host });
-  try {
-    return await sendBytes(exchange, image, options);
-  } finally {
-    end();
-    await noteDelivered(service, exchange, { ...found, size: image.size });
-  }
-}
-
-const toReader = ({ id, revision }: InfraEnv): Pick<Reader, 'id' | 'revision'> => ({
-  id,
-  revision,
-});
-
-/** Ends a one-time URL once every byte was delivered. */
-async function noteDelivered(
-  service: Service,
-  exchange: Exchange,
-  { infraEnv, host, size }: FoundImage & { readonly size: number },
-): Promise<void> {
-  const entry = exchange.get('served');
-  if (host?.once !== true || !entry) return;
-  const key = `${infraEnv.id} ${infraEnv.revision} ${host.number}`;
-  if (!service.coverage.add(key, entry, size)) return;
-  service.coverage.forget(key);
-  await endOnce(service, infraEnv, host.number);
-}
-
-/** True for routes that look at nothing but the URL to know who asks. */
-const isByUrl = ({ req }: Exchange): boolean => !req.path.startsWith('/images/');
-
-/** As assisted-image-service has it. */
-const IMAGE_CONTENT = 'application/x-cd-image';

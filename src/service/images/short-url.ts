@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
+import { formatUuid, markUuid } from '../../base/uuid.ts';
 
 /*
  * Owns the form of short URLs, which management controllers take:
@@ -15,7 +16,6 @@ import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
  * The code covers the whole digest of the ISO below, so that a URL never gives bytes of another ISO.
  */
 
-/** Image that a short URL is for. */
 export type ShortUrlSubject = {
   /** Id of the InfraEnv. */
   readonly id: string;
@@ -55,10 +55,7 @@ const EPOCH = 1_577_836_800;
  * rest, so that a short URL needs no more than those. 66 of their bits are random.
  */
 export function createShortId(): string {
-  const key = randomBytes(KEY);
-  key[6] = 0x80 | ((key[6] ?? 0) & 0x0f); // version
-  key[8] = 0x80 | ((key[8] ?? 0) & 0x3f); // variant
-  return completeId(key);
+  return completeId(markUuid(randomBytes(KEY), 8));
 }
 
 /** @param key 32 bytes, used for short URLs alone */
@@ -86,7 +83,7 @@ export function createShortUrls(key: Uint8Array): ShortUrls {
       const isWhole = bytes.toString('base64url') === token;
       if (!isWhole || revision === undefined || (size !== KEY && size !== ID)) return undefined;
       const id =
-        size === KEY ? completeId(bytes.subarray(0, KEY)) : formatId(bytes.subarray(0, ID));
+        size === KEY ? completeId(bytes.subarray(0, KEY)) : formatUuid(bytes.subarray(0, ID));
       const seconds = bytes.readUInt32BE(size);
       const hosts = host === undefined ? {} : { host: Number(host) };
       const about = { id, revision: Number(revision), ...hosts };
@@ -112,13 +109,8 @@ function shortenId(id: string): Buffer {
 
 function completeId(key: Uint8Array): string {
   const rest = Buffer.from(hexOf(digestOf(key)), 'hex').subarray(0, ID - KEY);
-  return formatId(Buffer.concat([key, rest]));
+  return formatUuid(Buffer.concat([key, rest]));
 }
-
-const formatId = (bytes: Uint8Array): string =>
-  Buffer.from(bytes)
-    .toString('hex')
-    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 /** Longest URL that every known controller takes, in characters. */
 export const LONGEST_URL = 99;
@@ -130,12 +122,7 @@ export type ImageName = {
   readonly architecture: string;
 };
 
-/**
- * Formats the name of an image, with cluster, version and architecture. If there is no room for them, the
- * architecture is left out, then the cluster is cut.
- *
- * @param room characters, with `.iso`; absent: any number
- */
+/** If there is no room, the architecture is left out, then the cluster is cut. `room` includes `.iso`. */
 export function formatImageName(
   { cluster, version, architecture }: ImageName,
   room = Infinity,

@@ -1,11 +1,13 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Served, ServeOptions } from '../../base/http/plan-answer.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { serveBytes } from '../../base/http/serve-bytes.ts';
 import type { AuthType } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import { isMinorVersion, minorOf } from '../../openshift/release/version.ts';
 import { findMeant } from '../store/versions.ts';
-import { addWarnings, type Exchange, type Service } from '../context.ts';
+import type { FetchedFile } from '../audit/fetches.ts';
+import { addWarnings, askerOf, NO_EXPIRY, type Exchange, type Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
 import { shortDigest, type Release } from '../store/entry.ts';
@@ -23,10 +25,9 @@ export type SignedUrl = {
   /** The same image in the form of assisted-service, for clients that read its path. */
   readonly longUrl: string;
   readonly expires: string;
+  /** ISO that is customised; absent while the store has no such ISO. */
+  readonly release?: Release;
 };
-
-/** Go's zero time, which assisted-service returns for a URL that does not expire. */
-export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
 
 /** Kinds of long URLs, by authentication type. */
 export const URL_KINDS: Readonly<Record<AuthType, string>> = {
@@ -36,10 +37,8 @@ export const URL_KINDS: Readonly<Record<AuthType, string>> = {
 };
 
 /**
- * Signs the URLs of an InfraEnv's image. They name the revision, so that a controller that continues with
- * the old URL after a change is refused and never gets a mixture.
- *
- * @returns undefined while the InfraEnv has no release
+ * Signs the URLs of an InfraEnv's image; undefined while it has no release. They name the revision, so that a
+ * controller that continues with the old URL after a change is refused and never gets a mixture.
  */
 export async function signImageUrl(
   service: Service,
@@ -69,6 +68,7 @@ export async function signImageUrl(
     longUrl: `${origin}/${await formatLongPath(service, { infraEnv, image, release })}`,
     expires: expires?.toISOString() ?? NO_EXPIRY,
     ...(plain !== undefined && { httpUrl: nameAt(plain) }),
+    ...withoutUndefined({ release }),
   };
 }
 
@@ -103,10 +103,7 @@ async function formatLongPath(
   return `${parts.map(encodeURIComponent).join('/')}?revision=${revision}`;
 }
 
-/**
- * Formats the revision of an image; it includes the ISO, because another ISO of the same release is
- * another image.
- */
+/** Includes the ISO, because another ISO of the same release is another image. */
 export const formatRevision = (
   { revision }: Pick<InfraEnv, 'revision'>,
   release: Release | undefined,
@@ -135,7 +132,6 @@ function plainOriginOf({ publicUrl, ports }: Service, exchange: Exchange): strin
 /** Every answer of an InfraEnv may have secrets. */
 const SECRET = { 'Cache-Control': 'no-store' };
 
-/** The options with which bytes of an InfraEnv are sent. */
 export const withSecrecy = (options: ServeOptions): ServeOptions => ({
   ...options,
   headers: { ...SECRET, ...options.headers },
@@ -155,12 +151,52 @@ export async function sendBytes(
   return RESPONSE_ALREADY_SENT;
 }
 
+/** A file with values of one customer, and the options with which it is sent. */
+export type CustomerFile = {
+  readonly served: Served;
+  readonly options: ServeOptions;
+  readonly file: FetchedFile;
+};
+
+export const describeFile = (
+  { id, revision, tenant }: InfraEnv,
+  { size, etag }: Served,
+  {
+    release,
+    ...about
+  }: Pick<FetchedFile, 'file' | 'host' | 'sha256' | 'medium'> & { readonly release?: Release },
+): FetchedFile => ({
+  ...about,
+  id,
+  revision,
+  tenant,
+  size,
+  etag,
+  ...(release && {
+    version: release.version,
+    architecture: release.architecture,
+    base: release.base.digest,
+  }),
+});
+
+/** Sends a file with values of a customer, and notes who has it. */
+export async function sendFile(
+  { audit }: Pick<Service, 'audit'>,
+  exchange: Exchange,
+  { served, options, file }: CustomerFile,
+): Promise<Response> {
+  const end = audit.fetch(file, audit.clientOf(askerOf(exchange)));
+  try {
+    return await sendBytes(exchange, served, options);
+  } finally {
+    end(exchange.get('served'));
+  }
+}
+
 /**
- * The time of an image that is strong (RFC 9110 8.8.2.2), so that a download may be resumed by it: no time is
- * sent during its second, in which another change may follow. If the URL names no revision, the ISO may be
+ * The time of an image that is strong (RFC 9110 8.8.2.2), so that a download may be resumed by it; undefined
+ * during its second, in which another change may follow. If the URL names no revision, the ISO may be
  * replaced, and its own time counts as well.
- *
- * @returns undefined in that second
  */
 export function chooseLastModified(
   { now }: Pick<Service, 'now'>,
@@ -178,6 +214,7 @@ export async function endUrls(
   infraEnv: Pick<InfraEnv, 'id' | 'revision'>,
 ): Promise<void> {
   await service.images.forget(infraEnv);
+  await service.digests.forget(infraEnv);
   const readers = service.readers.list(infraEnv.id);
   const late = readers.filter(({ revision }) => revision <= infraEnv.revision);
   addWarnings(service, exchange, describeReaders(late));
@@ -191,7 +228,7 @@ export async function findName(
   const { name, openshift_version: own, cpu_architecture: architecture } = infraEnv;
   const cluster = await findBound(service, infraEnv);
   const bound = cluster?.openshift_version;
-  // A minor version was stored before versions were exact, or while the store was empty.
+  // A minor version was stored before versions were exact, or without a store.
   const isOfBound = own === undefined || (isMinorVersion(own) && own === minorOf(bound ?? ''));
   const asked = isOfBound ? bound : own;
   if (asked === undefined) return undefined;

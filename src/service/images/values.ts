@@ -3,6 +3,7 @@ import { readSshKeys } from '../../keys/index.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import { type HostNetwork, type NetworkTool, planHosts } from '../../nmstate/index.ts';
+import type { GivenImage } from '../../media/customize/config-image.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/rules.ts';
@@ -25,7 +26,7 @@ export async function readValues(
   return {
     pullSecret: infraEnv.pull_secret.reveal(),
     hosts: await planNetworksOf(infraEnv, networkTool),
-    ignitionOverride: composeOverride(infraEnv),
+    ...withoutUndefined({ ignitionOverride: composeOverride(infraEnv) }),
     kargs: { append: (infraEnv.kernel_arguments ?? []).map(({ value }) => value) },
     ...(keys && { sshKeys: readSshKeys(keys).keys.map(({ line }) => line) }),
     ...(rendezvousIp && { rendezvousIp }),
@@ -62,10 +63,11 @@ const toProxy = (proxy: NonNullable<InfraEnv['proxy']>): ProxyValues =>
     noProxy: proxy.no_proxy ?? undefined,
   });
 
-/**
- * File that tells the agent services that a user configures the cluster in the web interface; it is on
- * every medium of this service.
- */
+/** The configuration image of a site, which configures the cluster in place of a person. */
+export const readSiteImage = ({ config_image: text }: InfraEnv): GivenImage | undefined =>
+  text === undefined ? undefined : { name: 'config_image', bytes: Buffer.from(text, 'base64') };
+
+/** Tells the agent services that a user configures the cluster in the web interface. */
 const SENTINEL = {
   ignition: { version: '3.2.0' },
   storage: {
@@ -81,7 +83,9 @@ const SENTINEL = {
   },
 };
 
-function composeOverride({ ignition_config_override: override }: InfraEnv): string {
+function composeOverride(infraEnv: InfraEnv): string | undefined {
+  const { ignition_config_override: override, config_image: image } = infraEnv;
+  if (image !== undefined) return override;
   if (!override) return JSON.stringify(SENTINEL);
   return JSON.stringify(
     mergeConfigs(parseIgnition(override, 'ignition_config_override'), SENTINEL),

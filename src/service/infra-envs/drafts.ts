@@ -20,7 +20,6 @@ type Clock = Pick<Service, 'now'>;
 
 type Owner = { readonly identity: Identity; readonly cluster: Cluster | undefined };
 
-/** The InfraEnv that a request creates. */
 export function draftNew(
   { now }: Clock,
   params: InfraEnvParams,
@@ -44,7 +43,6 @@ export function draftNew(
   };
 }
 
-/** The InfraEnv after a change. */
 export function draftChange({ now }: Clock, params: InfraEnvParams, before: InfraEnv): InfraEnv {
   const { id, tenant, revision, name, cpu_architecture, user_name, created_at } = before;
   const { pull_secret: secret } = params;
@@ -73,7 +71,8 @@ type TextSetting =
   | 'ntp_sources'
   | 'additional_trust_bundle'
   | 'rendezvous_ip'
-  | 'ignition_config_override';
+  | 'ignition_config_override'
+  | 'config_image';
 
 /** Merges settings: absent members stay, an empty text clears. */
 function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): InfraEnvSettings {
@@ -93,6 +92,7 @@ function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): Infra
     additional_trust_bundle: text('additional_trust_bundle'),
     rendezvous_ip: text('rendezvous_ip'),
     ignition_config_override: text('ignition_config_override'),
+    config_image: text('config_image'),
     proxy: given.proxy ?? before.proxy,
     // An argument without a value appends nothing.
     kernel_arguments:

@@ -34,6 +34,8 @@ export type InfraEnvSettings = {
   readonly additional_trust_bundle?: string;
   readonly rendezvous_ip?: string;
   readonly ignition_config_override?: string;
+  /** The configuration image of a site, in base64. */
+  readonly config_image?: string;
   readonly network_discovery_delay_seconds?: number;
 };
 

@@ -12,12 +12,7 @@ export type JudgedMedium = {
   readonly keep: () => Promise<unknown>;
 };
 
-/**
- * Makes the overlay of an InfraEnv. What cannot be judged now is accepted with a warning: then the download
- * judges it.
- *
- * @throws ApiFailure 400 with the reason
- */
+/** An overlay that cannot be judged now is accepted with a warning: then the download judges it. */
 export async function judgeMedium(
   service: Pick<Service, 'releases' | 'images'>,
   infraEnv: InfraEnv,

@@ -17,10 +17,7 @@ import type { StaticNetwork } from './infra-env.ts';
 
 /* Owns the rules of the hosts of an InfraEnv and of their networks. */
 
-/**
- * Largest number of values in an InfraEnv, which is planned in one go: about a second. A host has some 15
- * values.
- */
+/** Most values in an InfraEnv, which is planned in one go: about a second. A host has some 15 values. */
 const MOST_VALUES = 25_000;
 
 const MOST_INTERFACES = 4096;
@@ -39,11 +36,9 @@ export type NetworksVerdict = {
 };
 
 /**
- * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
- * so it does not quote a text that is not YAML, which may hold passwords.
- *
- * @returns warnings, each with its field
- * @throws ApiFailure 400 with a reason for each host, in assisted-service's words
+ * Refuses networks that no profiles can be made from, and too many of them; returns warnings, each with its
+ * field. The reason may end up in logs, so it does not quote a text that is not YAML, which may hold
+ * passwords.
  */
 export async function checkNetworks(
   networks?: readonly StaticNetwork[],
@@ -199,7 +194,6 @@ const formatLine = (place: TextPlace | undefined): string =>
   place === undefined ? '' : `line ${place.line}`;
 
 type JudgedHost = {
-  /** Number of values. */
   readonly count: number;
   readonly warnings: readonly string[];
   readonly host: CheckedHost | NetworkRefusal;

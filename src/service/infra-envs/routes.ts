@@ -1,21 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
+import type { AuditedChange } from '../audit/audit.ts';
 import { showTenant, type Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
   addWarnings,
   BASE_PATH,
   identify,
+  NO_EXPIRY,
+  noteChange,
   readBody,
   type App,
   type Exchange,
   type Service,
 } from '../context.ts';
-import { endUrls, NO_EXPIRY, signImageUrl } from '../images/urls.ts';
+import { endUrls, type SignedUrl, signImageUrl } from '../images/urls.ts';
 import { listHosts } from '../images/values.ts';
 import { ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import { listPage } from '../pages.ts';
+import type { Release } from '../store/entry.ts';
 import { requireMeant } from '../store/versions.ts';
 import { draftChange, draftNew, isFilled } from './drafts.ts';
 import { toInfraEnv, toRecord, type InfraEnv, type InfraEnvParams } from './infra-env.ts';
@@ -72,7 +76,6 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   });
 }
 
-/** Finds an InfraEnv of the tenant. @throws ApiFailure 404 */
 export async function findInfraEnv(
   { state }: Pick<Service, 'state'>,
   id: string,
@@ -83,7 +86,7 @@ export async function findInfraEnv(
   return toInfraEnv(record);
 }
 
-/** Removes an InfraEnv of the tenant, also one that cannot be read. @throws ApiFailure 404 */
+/** Removes an InfraEnv of the tenant, also one that cannot be read. */
 async function removeInfraEnv(
   service: Service,
   exchange: Exchange,
@@ -94,6 +97,8 @@ async function removeInfraEnv(
   if (head?.tenant !== tenant) throw notFound();
   await state.remove('infra-envs', id);
   await state.remove('image-urls', id);
+  const { revision, parent: cluster } = head;
+  await noteChange(service, exchange, { event: 'infra_env.delete', id, revision, cluster });
   await endUrls(service, exchange, head);
 }
 
@@ -114,11 +119,12 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const { warnings, keep } = await judgeMedium(service, infraEnv);
   addWarnings(service, exchange, warnings);
   await service.state.create('infra-envs', toRecord(infraEnv));
+  await noteChange(service, exchange, describeChange('infra_env.create', infraEnv));
   await keep();
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
 }
 
-/** Refuses settings by their own rules; adds warnings to the answer. @throws ApiFailure 400 */
+/** Refuses settings by their own rules; adds warnings to the answer. */
 async function checkParams(
   service: Service,
   exchange: Exchange,
@@ -130,7 +136,7 @@ async function checkParams(
   addWarnings(service, exchange, await checkNetworks(networks, service.networkTool));
 }
 
-/** An InfraEnv with the exact version of its medium. @throws ApiFailure 400 if the store does not have it */
+/** An InfraEnv with the exact version of its medium. */
 async function withVersion(
   service: Service,
   exchange: Exchange,
@@ -144,7 +150,6 @@ async function withVersion(
   return { ...infraEnv, ...withoutUndefined({ openshift_version: version }) };
 }
 
-/** Finds the cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
 async function findBound(
   service: Service,
   id: string | undefined,
@@ -176,7 +181,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
 }
 
-/** Stores the next revision of the InfraEnv that a request names. @throws ApiFailure 400, 404, 409, 413 */
+/** Stores the next revision of the InfraEnv that a request names. */
 async function replaceInfraEnv(
   service: Service,
   exchange: Exchange,
@@ -189,6 +194,7 @@ async function replaceInfraEnv(
     checkSize(infraEnv);
     const { warnings, keep } = await judgeMedium(service, infraEnv);
     if (!(await service.state.replace('infra-envs', toRecord(infraEnv)))) continue;
+    await noteChange(service, exchange, describeChange('infra_env.update', infraEnv));
     addWarnings(service, exchange, warnings);
     await endUrls(service, exchange, before);
     await keep();
@@ -196,6 +202,18 @@ async function replaceInfraEnv(
   }
   throw new ApiFailure(409, 'the infra env is being changed by other requests');
 }
+
+const describeChange = (
+  event: 'infra_env.create' | 'infra_env.update',
+  { id, revision, openshift_version: version, cpu_architecture, cluster_id }: InfraEnv,
+): AuditedChange => ({
+  event,
+  id,
+  revision,
+  version,
+  architecture: cpu_architecture,
+  cluster: cluster_id,
+});
 
 /** True if a change has no effect. */
 function isSame(after: InfraEnv, before: InfraEnv): boolean {
@@ -214,8 +232,9 @@ async function formatInfraEnv(
   const url = await signImageUrl(service, exchange, infraEnv);
   const hosts = listHosts(infraEnv);
   // The image has this address, chosen from the networks if no client gave one.
-  const rendezvousIp = infraEnv.rendezvous_ip ?? findFirstAddress(hosts);
-  if (hosts.length > 0 && rendezvousIp === undefined) {
+  const isRead = await readsRendezvous(service, url?.release);
+  const rendezvousIp = infraEnv.rendezvous_ip ?? (isRead ? findFirstAddress(hosts) : undefined);
+  if (isRead && hosts.length > 0 && rendezvousIp === undefined) {
     addWarnings(service, exchange, [WITHOUT_RENDEZVOUS]);
   }
   return {
@@ -228,10 +247,32 @@ async function formatInfraEnv(
     type: IMAGE_TYPE,
     org_id: showTenant(tenant),
     pull_secret_set: true,
+    ...hideImage(infraEnv),
     rendezvous_ip: rendezvousIp,
+    rendezvous_ip_chosen: isRead ? rendezvousIp !== infraEnv.rendezvous_ip : undefined,
     static_network_config: network ? JSON.stringify(network) : '',
     kernel_arguments: kargs ? JSON.stringify(kargs) : undefined,
-    download_url: url?.url ?? '',
-    expires_at: url?.expires ?? NO_EXPIRY,
+    ...describeUrl(url),
   };
 }
+
+/** Shows only that a configuration image is set: it has private keys. */
+const hideImage = ({ config_image: image }: InfraEnv) => ({
+  config_image: undefined,
+  ...(image !== undefined && { config_image_set: true }),
+});
+
+/** False for media without the agent services, which read a rendezvous IP. */
+async function readsRendezvous(
+  { images }: Service,
+  release: Release | undefined,
+): Promise<boolean> {
+  return !release || images.hasAgents(release).catch(() => true); // it may not be readable now
+}
+
+/** The size is that of the ISO below: its areas are inside. */
+const describeUrl = ({ url = '', expires = NO_EXPIRY, release }: Partial<SignedUrl> = {}) => ({
+  download_url: url,
+  expires_at: expires,
+  size_bytes: release?.base.size,
+});

@@ -7,7 +7,7 @@ import {
   readGivenIgnition,
 } from '../../ignition/index.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
-import { redact } from '../../base/text/redact.ts';
+import { redactAddresses } from '../../base/text/redact.ts';
 import { joinProblem, printable } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { explainPullSecretFault, readPullSecret, type AuthFault } from '../../registry/index.ts';
@@ -26,12 +26,7 @@ type SettingRules = {
 /** The only type of image that this service has. */
 export const IMAGE_TYPE = 'disconnected-iso';
 
-/**
- * Refuses settings that no image can be made from.
- *
- * @returns warnings of settings that were probably not intended, each with its field
- * @throws ApiFailure 400
- */
+/** Refuses settings that no image can be made from. Returns warnings of doubtful ones, with their fields. */
 export function checkSettings(params: InfraEnvParams, rules: SettingRules): readonly string[] {
   const { image_type: type = IMAGE_TYPE, pull_secret: secret } = params;
   checkRendezvous(type, params.rendezvous_ip ?? '');
@@ -44,6 +39,7 @@ export function checkSettings(params: InfraEnvParams, rules: SettingRules): read
   checkNtp(params);
   for (const argument of params.kernel_arguments ?? []) checkKernelArgument(argument);
   checkProxy(params.proxy);
+  checkConfigImage(params.config_image);
   return [
     ...checkTrustBundle(params.additional_trust_bundle),
     ...checkOverride(params.ignition_config_override),
@@ -53,7 +49,7 @@ export function checkSettings(params: InfraEnvParams, rules: SettingRules): read
 /** Largest stored InfraEnv in bytes: the networks of some hundred hosts. */
 const SIZE_LIMIT = 512 << 10;
 
-/** Limits the sum of successive changes. @throws ApiFailure 413 */
+/** Limits the sum of successive changes. */
 export function checkSize(infraEnv: InfraEnv): void {
   const size = Buffer.byteLength(JSON.stringify(infraEnv) + infraEnv.pull_secret.reveal());
   if (size <= SIZE_LIMIT) return;
@@ -70,6 +66,14 @@ export function listNtpSources({
 }): readonly string[] {
   const text = isGiven(sources) ? sources : (additional ?? '');
   return text === '' ? [] : text.split(',').map((source) => source.trim());
+}
+
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** The medium judges what is in the image. */
+function checkConfigImage(text = ''): void {
+  if (BASE64.test(text) && text.length % 4 === 0) return;
+  throw bad('config_image is not base64');
 }
 
 function checkRendezvous(type: string, address: string): void {
@@ -184,7 +188,7 @@ function explainProxy(text: string, schemes: readonly string[]): string | undefi
   const why = explainUnusable.proxy(text);
   const hasScheme = schemes.some((scheme) => text.toLowerCase().startsWith(`${scheme}//`));
   if (why === undefined && hasScheme) return undefined;
-  const shown = `'${redact(text)}'`;
+  const shown = `'${redactAddresses(text)}'`;
   // A host with a port looks like a scheme.
   if (!hasScheme && /^[\w.+-]+:(?:\/\/)?[\w.-]+/.test(text)) {
     return `The URL scheme must be http and specified in the URL: ${shown}`;

@@ -42,16 +42,13 @@ export type Backend = Texts & {
     ids: readonly string[],
   ) => Promise<ReadonlyMap<string, Row>>;
   /**
-   * Makes a change while no other process or call makes one.
-   *
-   * @param since number of the first line that `plan` gets
-   * @param plan returns undefined if there is nothing to change
+   * Makes a change while no other process or call makes one: `plan` gets lines from `since` on, and returns
+   * undefined if there is nothing to change.
    */
   readonly change: (
     since: () => number,
     plan: (lines: readonly LedgerLine[]) => Change | undefined,
   ) => Promise<void>;
-  /** Lists every row. */
   readonly scan: () => AsyncIterable<PlacedRow>;
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;

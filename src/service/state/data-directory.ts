@@ -8,14 +8,12 @@ import { DiskError } from '../../base/errors.ts';
 /* Owns the folder of the service: it is held to the rules of work directories. */
 
 /** Folders below it, which the service alone makes. */
-const PLACES = ['records', 'cache', 'overlays'];
+const PLACES = ['records', 'cache', 'overlays', 'workers'];
 
 /**
  * Makes the folder of the service, or checks one that exists: records that others could have written are
  * not read. Its group may write to it, with a warning, because volumes of Kubernetes have such a group
  * (`fsGroup`); what is below is ours alone.
- *
- * @throws DiskError `service.data-foreign`, `service.data-shared`
  */
 export async function claimDataDirectory(
   data: string,

@@ -12,12 +12,7 @@ import type { Texts } from './keys.ts';
 import { openLedgerFile, type LedgerFile } from './ledger-file.ts';
 import { COLLECTIONS, RECORD_FILE } from './state.ts';
 
-/**
- * Opens records that are stored one per file, with a file for the ledger, below a folder that only
- * this process uses.
- *
- * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`
- */
+/** One file for each record, and one for the ledger, below a folder that only this process uses. */
 export async function openFileBackend(directory: string, lease: LeaseOptions): Promise<Backend> {
   await makeDirectory(directory, 0o700);
   const unlock = await takeLock(directory, lease);

@@ -116,10 +116,7 @@ export async function openKeyRing(texts: Texts, keys: MasterKeys): Promise<KeyRi
   };
 }
 
-/**
- * The wrapped root key. With records of the first format it is the given key itself, so that URLs and
- * overlays of before stay valid.
- */
+/** With records of the first format it is the given key itself: URLs and overlays of before stay valid. */
 async function openRoot(texts: Texts, keys: MasterKeys): Promise<string> {
   const stored = await texts.get(ROOT);
   if (stored !== undefined) return stored;
@@ -170,10 +167,9 @@ const subjectOf = (name: string): string => `data key ${name}`;
 const ATTEMPTS = 5;
 
 /**
- * Wraps every key by `keys.key`. It may be killed and run again, and services that have both keys go on
- * meanwhile.
+ * Wraps every key by `keys.key`; returns the number of keys that another key had wrapped. It may be killed
+ * and run again, and services that have both keys go on meanwhile.
  *
- * @returns the number of keys that another key had wrapped
  * @throws IntegrityError `service.key-wrong`
  */
 export async function rewrapKeys(texts: Texts, keys: MasterKeys): Promise<number> {

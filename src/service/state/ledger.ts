@@ -47,14 +47,8 @@ export type Ledger = {
   readonly extend: (changes: readonly EntryChange[]) => readonly LedgerLine[];
   /** Makes a new beginning: lines that say all that the lines up to now said. */
   readonly restate: () => readonly LedgerLine[];
-  /**
-   * Takes lines that are stored; known ones are skipped.
-   *
-   * @returns the records that changed, as they were before
-   * @throws IntegrityError `service.rolled-back`, `service.ledger-damaged`
-   */
+  /** Takes stored lines, except known ones; returns the records that changed, as they were before. */
   readonly follow: (lines: readonly LedgerLine[]) => readonly EntryChange[];
-  /** @throws IntegrityError `service.rolled-back` if the ledger ends before the expected line */
   readonly requireExpected: () => void;
   readonly all: () => readonly EntryChange[];
 };
@@ -67,10 +61,7 @@ type Tenant = {
 
 const NOTHING: LedgerHead = { seq: 0, mac: '' };
 
-/**
- * @param key 32 bytes
- * @param expected a line that must be in the ledger, or before its beginning
- */
+/** `key` has 32 bytes; `expected` is a line that must be in the ledger, or before its beginning. */
 export function createLedger(key: Uint8Array, expected: LedgerHead = NOTHING): Ledger {
   let head = NOTHING;
   let begun = 0;

@@ -16,11 +16,7 @@ export type RecordSettings = {
   readonly warn: (message: string) => void;
 };
 
-/**
- * Opens records with their keys. Closes the backend if that is not possible.
- *
- * @throws IntegrityError `service.key-wrong`, `service.rolled-back`, `service.ledger-damaged`
- */
+/** Opens records with their keys. Closes the backend if that is not possible. */
 export async function openRecords(
   backend: Backend,
   { keys, limits, expected, warn }: RecordSettings,

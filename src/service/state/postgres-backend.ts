@@ -167,7 +167,6 @@ async function applyChange(
   }
 }
 
-/** @throws IntegrityError `service.rolled-back` if a line that was seen is gone */
 function toLines(since: number, stored: readonly StoredLine[]): readonly LedgerLine[] {
   if (since > 0 && stored.length === 0) throw rolledBack(since);
   return stored.map(([seq, text, mac]) => ({ seq, text, mac }));

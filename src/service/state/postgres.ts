@@ -2,16 +2,12 @@ import pg from 'pg';
 import { RegistryError, SealiftError } from '../../base/errors.ts';
 import { explainTls } from '../../base/http/network-failure.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { redact } from '../../base/text/redact.ts';
+import { redactAddresses } from '../../base/text/redact.ts';
 import { readDatabaseAccess, type DatabaseAccess } from './database-access.ts';
 import { createPostgresBackend } from './postgres-backend.ts';
 import type { Backend } from './backend.ts';
 
-/**
- * Opens records in PostgreSQL, which several processes may serve.
- *
- * @throws RegistryError `service.database`
- */
+/** Opens records in PostgreSQL, which several processes may serve. */
 export async function openPostgresBackend(
   url: string,
   { env, warn }: { readonly env: NodeJS.ProcessEnv; readonly warn: (message: string) => void },
@@ -26,6 +22,8 @@ export async function openPostgresBackend(
     query_timeout: 20_000,
     application_name: 'sealift',
   });
+  // The pool has listeners for idle connections alone; one that breaks between two statements fails the next.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', () => undefined); // an idle connection broke: the next query takes another
   try {
     await migrate(pool);
@@ -69,7 +67,7 @@ function describeAway(cause: unknown, host: string): RegistryError {
     const details = { ...withoutUndefined({ expected }), found, hint };
     return new RegistryError('service.database', `the database ${host} ${problem}`, details);
   }
-  const message = redact(cause instanceof Error ? cause.message : String(cause));
+  const message = redactAddresses(cause instanceof Error ? cause.message : String(cause));
   return new RegistryError('service.database', `the database does not answer: ${message}`, {
     hint: 'correct --database, or start PostgreSQL',
   });
@@ -96,10 +94,7 @@ const MIGRATIONS: readonly string[] = [
   'CREATE TABLE sealift_ledger (seq bigint PRIMARY KEY, text text NOT NULL, mac text NOT NULL)',
 ];
 
-/**
- * Arbitrary lock number that no other program uses: replicas that start together migrate one after the
- * other.
- */
+/** Arbitrary lock number: replicas that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_325_435_830;
 
 async function migrate(pool: pg.Pool): Promise<void> {

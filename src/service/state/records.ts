@@ -125,7 +125,6 @@ export const toEntry = (row: Row, parent = row.parent): LedgerEntry => ({
   ...(parent !== undefined && { parent }),
 });
 
-/** @throws ConfigError `service.tenant-limit` */
 function requireRoom(
   ledger: Ledger,
   limits: TenantLimits,

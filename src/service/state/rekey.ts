@@ -35,10 +35,9 @@ export const readMasterKeys = (key: Secret, previous: Secret | undefined): Maste
 });
 
 /**
- * Wraps all keys by the new key, and encrypts records of the first format. It may be killed and run
- * again. Services that have both keys go on meanwhile.
+ * Wraps all keys by the new key, and encrypts records of the first format; returns the numbers of both. It
+ * may be killed and run again. Services that have both keys go on meanwhile.
  *
- * @returns numbers of changed keys and records
  * @throws IntegrityError `service.key-wrong`; DiskError `service.data-in-use`
  */
 export async function rekeyRecords({

@@ -26,7 +26,6 @@ export async function sealRecord(
   };
 }
 
-/** @throws IntegrityError `service.record-damaged` */
 export async function openRow(
   ring: KeyRing,
   collection: Collection,

@@ -55,25 +55,15 @@ export type TenantLimits = { readonly records: number; readonly bytes: number };
 export type State = {
   /** Finds a record without reading it, so also one that is damaged. */
   readonly find: (collection: Collection, id: string) => Promise<RecordHead | undefined>;
-  /**
-   * Reads a record.
-   *
-   * @param tenant records of others are not found, nor read; default: all are found
-   * @throws IntegrityError `service.record-damaged`
-   */
+  /** `tenant`: records of others are not found, nor read; default: all are found. */
   readonly read: (
     collection: Collection,
     id: string,
     tenant?: string,
   ) => Promise<StoredRecord | undefined>;
   readonly list: (collection: Collection, query: RecordQuery) => Promise<RecordPage>;
-  /** @throws ConfigError `service.tenant-limit` */
   readonly create: (collection: Collection, record: StoredRecord) => Promise<void>;
-  /**
-   * Replaces a record; false if the stored one is missing or does not have the previous revision.
-   *
-   * @throws ConfigError `service.tenant-limit`
-   */
+  /** Replaces a record; false if the stored one is missing or does not have the previous revision. */
   readonly replace: (collection: Collection, record: StoredRecord) => Promise<boolean>;
   /** Removes a record, also one that is damaged; false if there is no such record. */
   readonly remove: (collection: Collection, id: string) => Promise<boolean>;
@@ -97,7 +87,6 @@ export const FORMER_BODIES: Readonly<Record<Collection, Shape<Json>>> = {
   'image-urls': describeBody('updated_at'),
 };
 
-/** A record in a file. */
 export const RECORD_FILE: Shape<StoredRecord> = record(
   {
     id: TEXT,

@@ -1,9 +1,10 @@
 import { hexOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { untilAborted, withTimeLimit } from '../../base/wait.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { readCustomisation } from '../../media/customize/read.ts';
-import { readIndex } from '../../media/media-index.ts';
+import { type MediaIndex, readIndex } from '../../media/media-index.ts';
 import { useMedium } from '../../media/open.ts';
 import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
@@ -11,7 +12,6 @@ import { explainPlace, type Candidate } from './places.ts';
 
 /* Owns the open ISOs of the store. */
 
-/** ISOs that are open. */
 export type OpenBases = {
   /** @returns the same base, with its reads recorded */
   readonly add: (base: VirtualBase, onFailure: () => void) => VirtualBase;
@@ -28,8 +28,20 @@ export type Release = {
   readonly base: VirtualBase;
   /** True for an ISO of sealift, which has its registry; false for a live ISO of CoreOS. */
   readonly isOwn: boolean;
+  /** Contents by its index; absent on a live ISO of CoreOS. */
+  readonly contents?: ReleaseContents;
+  /** True if a server holds it: who reads all of it uses the network. */
+  readonly isElsewhere: boolean;
   /** Milliseconds since 1970 when this process opened it. */
   readonly openedAt: number;
+};
+
+/** The small part of an index. */
+export type ReleaseContents = Pick<MediaIndex, 'digest' | 'mutable'> & {
+  /** Release image by digest. */
+  readonly reference: string;
+  readonly images: number;
+  readonly operators: readonly { readonly name: string; readonly versions: readonly string[] }[];
 };
 
 /** An ISO that is open, or that could not be opened. */
@@ -187,18 +199,36 @@ async function openEntry(
   }
 }
 
-async function describe(base: VirtualBase, { named }: Candidate): Promise<Release | undefined> {
+async function describe(
+  base: VirtualBase,
+  { named, place }: Candidate,
+): Promise<Release | undefined> {
   const index = await useRelease({ base }, readIndex);
-  const openedAt = Date.now();
-  if (!index) return named && { ...named, base, isOwn: false, openedAt };
+  const about = { base, isElsewhere: isElsewhere(place), openedAt: Date.now() };
+  if (!index) return named && { ...named, ...about, isOwn: false };
   const { version, architecture } = index.release;
-  return { version, architecture, base, isOwn: true, openedAt };
+  return { ...about, version, architecture, isOwn: true, contents: describeContents(index) };
 }
 
-/**
- * True for an ISO that is not of sealift and has embedded values: they would be served, because its
- * original contents are unknown.
- */
+const describeContents = ({
+  digest,
+  mutable,
+  release,
+  images,
+  catalogs = [],
+}: MediaIndex): ReleaseContents => ({
+  ...withoutUndefined({ digest, mutable }),
+  reference: release.reference,
+  images: images.length,
+  operators: catalogs.flatMap(({ packages }) =>
+    packages.map(({ name, bundles }) => ({
+      name,
+      versions: bundles.map((bundle) => bundle.version ?? bundle.name),
+    })),
+  ),
+});
+
+/** True for a foreign ISO with embedded values: they would be served, as its original is unknown. */
 async function isLeaking(release: Release): Promise<boolean> {
   if (release.isOwn) return false;
   try {

@@ -42,15 +42,11 @@ type Options = {
   readonly skip: (path: string, error: unknown) => void;
 };
 
-/** File in a folder of the store. */
 const OS_IMAGES = 'os-images.json';
 
 type File = { readonly path: string; readonly named?: OsImage };
 
-/**
- * Lists the ISOs of a folder, its parts stored by `addToPartStore`, and its list of OS images; or an
- * address.
- */
+/** Lists a folder's ISOs, its parts stored by `addToPartStore`, and its list of OS images; or an address. */
 export async function listCandidates(place: string, options: Options): Promise<Candidate[]> {
   const openIso = (place: string) => (): Promise<VirtualBase> => openIsoBase(place, options);
   const isCurrent = (): boolean => true;
@@ -88,9 +84,7 @@ export async function listCandidates(place: string, options: Options): Promise<C
   return [...isos, ...layouts];
 }
 
-/**
- * Explains an error of a place; throws it again if it is a fault of the program.
- */
+/** Explains an error of a place; throws it again if it is a fault of the program. */
 export function explainPlace(error: unknown): string {
   if (error instanceof SealiftError) return error.message;
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
@@ -102,8 +96,6 @@ export function explainPlace(error: unknown): string {
 /**
  * Reads the folder's list of ISOs that do not name their release, in the form of assisted-image-service's OS_IMAGES. Paths are
  * relative to the folder.
- *
- * @throws ConfigError `service.os-images`
  */
 function readOsImages(folder: string): readonly OsImage[] {
   const path = join(folder, OS_IMAGES);

@@ -22,6 +22,8 @@ export type Releases = {
     named?: string,
   ) => Promise<Release | undefined>;
   readonly isEmpty: () => Promise<boolean>;
+  /** False if no store is named. */
+  readonly hasPlaces: boolean;
   /** True if an ISO is still being opened, or an address could not be read yet: it may be of any release. */
   readonly isPartial: () => boolean;
   /** True if this ISO is still in the store; at once, by a look at its file. */
@@ -104,6 +106,7 @@ export function openReleases(places: readonly string[], options: Options): Relea
     isCurrent: (asked) => isHeld(entries.values(), asked),
     isEmpty: async () =>
       ![...entries.values()].some(({ release }) => release) && (await list()).length === 0,
+    hasPlaces: places.length > 0,
     isPartial: () => [...entries.values()].some(isAway),
     isReady: async () =>
       (await settle()).some(({ release, failedAt }) => release && failedAt === undefined),

@@ -14,10 +14,8 @@ export type AskedRelease = {
 type Named = Pick<Release, 'version' | 'architecture'>;
 
 /**
- * Finds the version that is meant: itself, or the newest of a minor version such as `4.21`. Releases come
- * before candidates.
- *
- * @returns undefined if the store has no such version
+ * Finds the version that is meant: itself, or the newest of a minor version such as `4.21`, releases before
+ * candidates; undefined if the store has no such version.
  */
 export function findMeant(all: readonly Named[], asked: string | undefined): string | undefined {
   const versions = all.map(({ version }) => version);
@@ -29,13 +27,11 @@ export function findMeant(all: readonly Named[], asked: string | undefined): str
 }
 
 /**
- * Finds the version of the medium that a client asks for.
- *
- * @returns no version while the store cannot say: it has no ISO yet, or cannot be read, which is a warning
- * @throws ApiFailure 400 that names what the store does not have, in assisted-service's words
+ * Finds the version of the medium that a client asks for; no version if no store is named, or if part of it
+ * cannot be read, which is a warning.
  */
 export async function requireMeant(
-  releases: Pick<Releases, 'list' | 'isPartial'>,
+  releases: Pick<Releases, 'list' | 'isPartial' | 'hasPlaces'>,
   { version, architecture }: AskedRelease,
 ): Promise<{ readonly version?: string; readonly warning?: string }> {
   const all = await releases.list();
@@ -44,16 +40,16 @@ export async function requireMeant(
     version,
   );
   if (meant !== undefined) return { version: meant };
-  if (all.length === 0) return {}; // the first ISO may be on its way
+  if (!releases.hasPlaces) return {}; // only records are kept
   if (releases.isPartial()) return { warning: 'part of the store cannot be read now' };
   throw new ApiFailure(400, explainAbsent(all, { version, architecture }));
 }
 
-function explainAbsent(
-  all: readonly Named[],
-  { version = '', architecture }: AskedRelease,
-): string {
+function explainAbsent(all: readonly Named[], { version, architecture }: AskedRelease): string {
   const name = GO_NAMES[architecture] ?? architecture;
+  if (version === undefined) {
+    return `Failed to get latest OS image for architecture ${name}: No OS images are available`;
+  }
   const what = `No OS image for Openshift version ${version} and architecture ${name}: The requested`;
   const missing = all.some((each) => each.architecture === architecture)
     ? `OS image for version (${version}) and CPU architecture (${name})`

@@ -7,11 +7,23 @@ import { readVersion } from '../../base/program.ts';
 import { encodeSmallIso } from '../../iso/index.ts';
 import { proveImage, toProofWord } from '../../media/proof.ts';
 import { readValidity } from '../identity/certificates.ts';
-import { formatState, renderKubeconfig, type RetainedIdentity } from '../identity/identity.ts';
+import { CONFIG_IMAGE_LABEL } from '../../openshift/agent/live-system.ts';
+import {
+  formatState,
+  type KubeconfigSite,
+  renderKubeconfig,
+  type RetainedIdentity,
+} from '../identity/identity.ts';
 import type { Site } from '../site.ts';
 import type { SitePlaces } from '../state/generations.ts';
 import type { ProvidedIdentity } from '../state/provide.ts';
 import type { NewFiles } from '../state/writer.ts';
+import {
+  type AgentImage,
+  type AgentImageParts,
+  planAgentImage,
+  renderInstallerState,
+} from './agent-image.ts';
 import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
 
 /*
@@ -19,7 +31,6 @@ import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
  * written yet. It must not know how an identity is chosen or how files are written.
  */
 
-/** The properties of a configuration ISO, without its bytes. */
 export type ComposedIso = {
   readonly digest: Digest;
   /** Bytes. */
@@ -33,40 +44,40 @@ export type ComposedIso = {
 };
 
 /** Digests of a site's outputs; the state is the generation that was used. */
-export type SiteOutputs = Readonly<Record<'iso' | 'kubeconfig' | 'password' | 'state', Digest>>;
+export type SiteOutputs = Readonly<Record<'iso' | 'kubeconfig' | 'password' | 'state', Digest>> & {
+  /** Only of a cluster that agents install. */
+  readonly installerState?: Digest;
+};
 
 type ComposeSite = {
   readonly places: SitePlaces;
   readonly provided: ProvidedIdentity;
   readonly retained?: RetainedIdentity | undefined;
+  /** Only for a cluster that agents install. */
+  readonly image?: AgentImageParts | undefined;
 };
 
-/**
- * The state appears first: if the process is killed at any moment, the same keys are used again.
- */
+/** The state appears first: if the process is killed at any moment, the same keys are used again. */
 export type ComposedSite = NewFiles & {
   readonly made: ComposedIso;
   readonly outputs: SiteOutputs;
   /** True if identical files already exist, byte by byte. */
   readonly isThere: boolean;
+  /** Contents that may stop the installation. */
+  readonly cautions: readonly string[];
 };
 
 /**
- * Composes the ISO and the files next to it, not written yet. Same inputs and same state give the
- * same bytes.
+ * Composes the ISO and the files next to it, not written yet. Same inputs and same state give the same bytes.
  *
  * @throws ConfigError `layout.name-too-long`
  */
 export function composeSite(site: Site, options: ComposeSite): ComposedSite {
-  const { places, provided, retained } = options;
+  const { places, provided } = options;
   const { identity } = provided.state;
-  const kubeconfig = renderKubeconfig(site.install, identity);
-  const tree = planConfigTree(site, identity, retained);
-  const iso = encodeSmallIso({
-    volumeId: CONFIG_VOLUME_ID,
-    epoch: identity.madeAt,
-    ...tree,
-  });
+  const { volumeId, tree, cluster, cautions, installerState } = planImage(site, options);
+  const kubeconfig = renderKubeconfig(cluster, identity);
+  const iso = encodeSmallIso({ volumeId, epoch: identity.madeAt, ...tree });
   proveImage(iso, { product: 'config-iso', program: readVersion(), of: toProofWord(site.name) });
   const { text: password } = identity.password;
   const outputs = {
@@ -74,12 +85,16 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     kubeconfig: digestOf(kubeconfig),
     password: digestOf(password),
     iso: digestOf(iso),
+    ...(installerState !== undefined && { installerState: digestOf(installerState) }),
   };
   const made = describeMade(provided, { digest: outputs.iso, size: iso.length });
   const isThere = hasVisible(places, outputs);
   const files = [
     { path: places.kubeconfig, data: kubeconfig },
     { path: places.password, data: password },
+    ...(installerState === undefined
+      ? []
+      : [{ path: places.installerState, data: installerState }]),
     { path: places.iso, data: iso },
   ];
   return {
@@ -90,19 +105,42 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     made,
     outputs,
     isThere,
+    cautions,
   };
 }
 
-/**
- * Reports whether the outputs of a site exist, byte by byte, with its generation of this number.
- */
+type PlannedImage = Omit<AgentImage, 'cautions'> &
+  Pick<ComposedSite, 'cautions'> & {
+    readonly volumeId: string;
+    readonly cluster: KubeconfigSite;
+    readonly installerState?: string;
+  };
+
+function planImage(site: Site, { provided, retained, image }: ComposeSite): PlannedImage {
+  const { identity } = provided.state;
+  if (site.kind === 'image-based') {
+    const tree = planConfigTree(site, identity, retained);
+    return { volumeId: CONFIG_VOLUME_ID, tree, cluster: site.install, cautions: [] };
+  }
+  if (image === undefined) throw new Error(`${site.name} is composed without its medium`);
+  const { cluster } = site;
+  return {
+    ...planAgentImage(cluster, identity, image),
+    volumeId: CONFIG_IMAGE_LABEL,
+    cluster: { clusterName: cluster.name, baseDomain: cluster.baseDomain },
+    installerState: renderInstallerState(cluster, identity),
+  };
+}
+
+/** Reports whether the outputs of a site exist, byte by byte, with its generation of this number. */
 export const hasOutputs = (places: SitePlaces, outputs: SiteOutputs, generation: number): boolean =>
   isThere(places.generation(generation), outputs.state) && hasVisible(places, outputs);
 
 const hasVisible = (places: SitePlaces, outputs: SiteOutputs): boolean =>
-  (['iso', 'kubeconfig', 'password'] as const).every((name) =>
-    isThere(places[name], outputs[name]),
-  );
+  (['iso', 'kubeconfig', 'password', 'installerState'] as const).every((name) => {
+    const wanted = outputs[name];
+    return wanted === undefined || isThere(places[name], wanted);
+  });
 
 /** A pipe of that name is not opened: perhaps no process ever writes to it. */
 const isThere = (path: string, wanted: Digest): boolean =>

@@ -1,7 +1,8 @@
+import { CHRONY_SETTINGS, formatTimeServers } from '../../openshift/agent/chrony.ts';
 import type { InstallationProxy, DigestSource } from '../../openshift/installation/mirrors.ts';
 import { formatGoJson, omitEmpty, sortedMap, type GoJson } from '../../shape/go-json.ts';
 import type { SiteIdentity, RetainedIdentity } from '../identity/identity.ts';
-import type { SiteImageBasedConfig, SiteInstallConfig, Site } from '../site.ts';
+import type { SiteImageBasedConfig, SiteInstallConfig, ImageBasedSite } from '../site.ts';
 
 /* Owns the file tree of a configuration ISO and the texts in it. */
 
@@ -15,8 +16,7 @@ type Reconfigured = {
 };
 type ReconfiguredInstall = Reconfigured['install'];
 
-/** The inputs of the files of a configuration ISO; a checked site has all of them. */
-export type ConfiguredSite = Omit<Site, 'name'>;
+export type ConfiguredSite = Omit<ImageBasedSite, 'name' | 'kind'>;
 
 /** Paths are absolute. */
 export type ConfigTree = {
@@ -28,7 +28,6 @@ export type ConfigTree = {
 export type ComposedFile = {
   readonly path: string;
   readonly bytes: Uint8Array;
-  /** Permission bits. */
   readonly mode: number;
 };
 
@@ -43,11 +42,7 @@ const DIRECTORIES = [
 const SECRET = 0o600;
 const PLAIN = 0o644;
 
-/**
- * Plans the exact tree of a configuration ISO.
- *
- * @param retained mirrors of an earlier producer, for a site without mirrors of its own
- */
+/** Plans the exact tree; `retained` has mirrors of an earlier producer, for a site without mirrors. */
 export function planConfigTree(
   site: ConfiguredSite,
   identity: SiteIdentity,
@@ -71,9 +66,8 @@ export function planConfigTree(
 const API_VERSION = 1;
 
 /**
- * manifest.json of a configuration ISO: the SeedReconfiguration that the lifecycle agent reads,
- * keys in the order of openshift-install, on one line without a newline. Holds private keys and
- * the pull secret.
+ * manifest.json of a configuration ISO: the SeedReconfiguration that the lifecycle agent reads, keys in the
+ * order of openshift-install, on one line without a newline. Holds private keys and the pull secret.
  */
 export function renderSeedReconfiguration(
   { install, imageBased }: Reconfigured,
@@ -163,13 +157,7 @@ function mapLabels(labels: Readonly<Record<string, string>>): GoJson | undefined
   return sorted.size === 0 ? undefined : sorted;
 }
 
-const CHRONY_HEAD = [
-  'pool 0.rhel.pool.ntp.org iburst',
-  'driftfile /var/lib/chrony/drift',
-  'makestep 1.0 3',
-  'rtcsync',
-  'logdir /var/log/chrony',
-];
+const CHRONY_HEAD = ['pool 0.rhel.pool.ntp.org iburst', ...CHRONY_SETTINGS];
 
 /**
  * chrony.conf of a node, with a newline before its first line and no newline after its last, as
@@ -177,7 +165,7 @@ const CHRONY_HEAD = [
  */
 function renderChronyConfig(sources: readonly string[]): string | undefined {
   if (sources.length === 0) return undefined;
-  return ['', ...CHRONY_HEAD, ...sources.map((source) => `server ${source} iburst`)].join('\n');
+  return ['', ...CHRONY_HEAD, ...formatTimeServers(sources)].join('\n');
 }
 
 const PROXY_CONFIG_MAP = 'user-ca-bundle';

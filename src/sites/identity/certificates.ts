@@ -10,7 +10,6 @@ export type Subject = {
   readonly organizationalUnit?: string;
 };
 
-/** The terms that every certificate states about itself. */
 export type CertificateTerms = {
   readonly subject: Subject;
   readonly publicKey: KeyObject;
@@ -22,7 +21,6 @@ export type CertificateTerms = {
   readonly notAfter: number;
 };
 
-/** The subject and key of the signer. */
 export type Issuer = { readonly subject: Subject; readonly privateKey: KeyObject };
 
 /** Milliseconds since 1970. */
@@ -78,7 +76,6 @@ export function encodeInteger(value: bigint): Buffer {
   return encodeElement(TAG.integer, isHigh ? [Uint8Array.of(0), bytes] : [bytes]);
 }
 
-/** An object identifier in its usual dotted form. */
 export function encodeOid(dotted: string): Buffer {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
   const bytes = [first * 40 + second, ...rest].flatMap((arc) => {
@@ -113,10 +110,7 @@ function encodeElement(tag: number, parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Uint8Array.of(tag, ...encodeSize(size)), ...parts]);
 }
 
-/**
- * X.690 8.1.3: the size itself if it is below 128, else the number of bytes it takes, then these
- * bytes.
- */
+/** X.690 8.1.3: the size itself if it is below 128, else the number of its bytes, then these bytes. */
 function encodeSize(size: number): readonly number[] {
   if (size < 0x80) return [size];
   const bytes: number[] = [];
@@ -171,10 +165,7 @@ export function issueClient(terms: CertificateTerms, issuer: Issuer): Promise<st
 
 const CONTEXT_0 = 0xa0;
 
-/**
- * RFC 5280 4.1.2.5: the validity of a PEM text that is known to be a certificate. Takes a
- * hundredth of the time of parsing all of it.
- */
+/** RFC 5280 4.1.2.5, of a PEM that is known to be a certificate: a hundredth of the time of a whole parse. */
 export function readValidity(pem: string): Validity {
   const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64');
   const certificate = readElement(der, 0);
@@ -187,9 +178,7 @@ export function readValidity(pem: string): Validity {
   return { notBefore: readTime(der, notBefore), notAfter: readTime(der, notAfter) };
 }
 
-/**
- * Signs in Node's thread pool: six signatures of a site cost five times as much as the rest of it.
- */
+/** Signs in Node's thread pool: six signatures of a site cost five times as much as the rest of it. */
 const signAside = promisify(sign);
 
 /** RFC 5280 4.1.2.1. */

@@ -2,6 +2,7 @@ import { X509Certificate, createHash } from 'node:crypto';
 import { stringify } from 'yaml';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { withoutUndefined, isObject } from '../../base/lists.ts';
+import type { AgentAuth } from '../../openshift/agent/image-members.ts';
 import { formatCanonicalJson, formatReadableJson } from '../../base/text/json.ts';
 import type { Subject } from './certificates.ts';
 import type { RetainedSource } from './retained/documents.ts';
@@ -11,9 +12,7 @@ import type { RetainedSource } from './retained/documents.ts';
  * the text of a state file. It must not know directories or the order of generations.
  */
 
-/**
- * Private and public halves of a key that a cluster keeps across its reconfiguration. PEM texts.
- */
+/** Private and public halves of a key that a cluster keeps across its reconfiguration. */
 export type SiteKeyPair = {
   /** PKCS#1 PEM, `RSA PRIVATE KEY`. */
   readonly privateKey: string;
@@ -21,14 +20,10 @@ export type SiteKeyPair = {
   readonly certificate: string;
 };
 
-/** A certificate, and its key if the key is known. */
 export type CertifiedKey = Pick<SiteKeyPair, 'certificate'> &
   Partial<Pick<SiteKeyPair, 'privateKey'>>;
 
-/**
- * Keys, ids and password of a site: made once, stored in its state, used again by every later
- * build.
- */
+/** Keys, ids and password of a site: made once, stored in its state, used again by every later build. */
 export type SiteIdentity = {
   /** UUID version 4. */
   readonly clusterId: string;
@@ -38,21 +33,19 @@ export type SiteIdentity = {
     readonly localhost: SiteKeyPair;
     readonly serviceNetwork: SiteKeyPair;
     readonly ingress: SiteKeyPair & { readonly commonName: string };
-    /**
-     * Neither ISO nor kubeconfig has the key of its signer: an identity that was read from those
-     * lacks it.
-     */
+    /** Without the key if it was read from ISO and kubeconfig: neither has it. */
     readonly adminKubeconfig: CertifiedKey;
   };
   readonly adminClient: SiteKeyPair;
   readonly password: { readonly text: string; readonly bcrypt: string };
+  /** Only of a cluster that agents install. */
+  readonly auth?: AgentAuth;
   /** Time at which all of it was made, in seconds since 1970. */
   readonly madeAt: number;
 };
 
 export type SignerName = keyof SiteIdentity['signers'];
 
-/** The fixed properties of a signer. */
 export type SignerTerms = {
   /** Base name of its files, `tls/<name>.key` and `tls/<name>.crt`. */
   readonly file: string;
@@ -64,7 +57,6 @@ export type SignerTerms = {
 
 /** The parts of an identity that an earlier producer left. */
 export type RetainedIdentity = {
-  /** Signers with key and certificate. */
   readonly signers: Readonly<Partial<Record<SignerName, SiteKeyPair>>>;
   /** Keys, PKCS#1 PEM, whose certificates are made again. */
   readonly signerKeys: Readonly<Partial<Record<SignerName, string>>>;
@@ -84,7 +76,6 @@ export type RetainedIdentity = {
 
 /** Digests that distinguish the keys of two identities; they contain no key. */
 export type Fingerprint = {
-  /** Digest of all signers' keys together. */
   readonly all: Digest;
   /**
    * Digest of the public key of each signer, by the name of its file, in DER: the output of
@@ -93,19 +84,17 @@ export type Fingerprint = {
   readonly signers: Readonly<Record<string, Digest>>;
 };
 
-/** The properties of a site that its kubeconfig names. */
 export type KubeconfigSite = { readonly clusterName: string; readonly baseDomain: string };
 
-/**
- * The properties of a site that decide its identity: when one of them changes, another identity is
- * used.
- */
+/** Properties that decide the identity of a site: if one changes, another identity is used. */
 export type StateSite = {
   readonly clusterName: string;
   readonly baseDomain: string;
   /** Id as given by the user; absent if it was drawn. */
   readonly clusterId?: string;
   readonly infraId?: string;
+  /** Present for a cluster that agents install, whose identity has more. */
+  readonly isForAgents?: true;
 };
 
 /** One generation of a site's identity, and the site it belongs to. */
@@ -118,7 +107,6 @@ export type IdentityState = {
 
 const TEN_YEARS = 3650;
 
-/** Days that the certificate of the administrator is valid. */
 export const ADMIN_CLIENT_DAYS = TEN_YEARS;
 
 /** Beginning of the common name by which the node finds its ingress signer. */
@@ -151,11 +139,13 @@ export function fingerprintIdentity({ signers }: SiteIdentity): Fingerprint {
 
 /**
  * auth/kubeconfig of the cluster's administrator: keys sorted, without kind and apiVersion, in the
- * form that openshift-install writes. Holds a private key.
+ * form that openshift-install writes. Holds a private key. A cluster that agents install draws the signer of
+ * its ingress itself.
  */
 export function renderKubeconfig(site: KubeconfigSite, identity: SiteIdentity): string {
   const { localhost, serviceNetwork, loadBalancer, ingress } = identity.signers;
-  const authorities = [localhost, serviceNetwork, loadBalancer, ingress];
+  const ofAll = [localhost, serviceNetwork, loadBalancer];
+  const authorities = identity.auth ? ofAll : [...ofAll, ingress];
   const bundle = authorities.map(({ certificate }) => certificate).join('');
   const name = formatScalar(site.clusterName);
   return `clusters:
@@ -177,7 +167,6 @@ users:
 `;
 }
 
-/** Address of a cluster's API. */
 export const findServer = ({ clusterName, baseDomain }: KubeconfigSite): string =>
   `https://api.${clusterName}.${baseDomain.replace(/\.$/, '')}:6443`;
 
@@ -190,10 +179,7 @@ export function formatState({ identity, site, rotation }: IdentityState): string
   return formatReadableJson({ version: VERSION, sha256: hashState(state), ...state });
 }
 
-/**
- * Parses a state file; undefined if it is not complete as `formatState` wrote it: cut short,
- * changed by hand, or of another version.
- */
+/** Undefined if it is not as `formatState` wrote it: cut short, changed by hand, or of another version. */
 export function parseState(text: string): IdentityState | undefined {
   const { version, sha256, ...members } = parseObject(text);
   const { identity, site } = members;
@@ -202,17 +188,18 @@ export function parseState(text: string): IdentityState | undefined {
   return sha256 === hashState(state) ? state : undefined;
 }
 
-/** True if it was drawn for exactly these names and given ids. */
 export const isSameSite = (a: StateSite, b: StateSite): boolean =>
   a.clusterName === b.clusterName &&
   a.baseDomain === b.baseDomain &&
   a.clusterId === b.clusterId &&
-  a.infraId === b.infraId;
+  a.infraId === b.infraId &&
+  a.isForAgents === b.isForAgents;
 
 /** True if an identity can be used for a site: an id that the site does not give may be any. */
 export const fitsSite = ({ identity, site }: IdentityState, wanted: StateSite): boolean =>
   site.clusterName === wanted.clusterName &&
   site.baseDomain === wanted.baseDomain &&
+  site.isForAgents === wanted.isForAgents &&
   (wanted.clusterId ?? identity.clusterId) === identity.clusterId &&
   (wanted.infraId ?? identity.infraId) === identity.infraId;
 

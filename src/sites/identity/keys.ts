@@ -13,12 +13,8 @@ export type RsaPair = {
   readonly signingKey: KeyObject;
 };
 
-/** Gives keys and hashes, which take long to make. */
 export type Keys = {
-  /**
-   * A key that no other caller gets. Rejects with the signal's reason, or with the error that
-   * broke a thread.
-   */
+  /** A key that no other caller gets. Rejects with the signal's reason or the error that broke a thread. */
   next: (signal?: AbortSignal) => Promise<RsaPair>;
   /** `$2a$10$` and 53 characters, from 16 bytes of salt. */
   hashPassword: (text: string, salt: Uint8Array) => Promise<string>;
@@ -30,10 +26,7 @@ export type Keys = {
  * name look-ups would wait behind the keys.
  */
 export type KeySource = Keys & {
-  /**
-   * Ends the threads; callers that still wait are rejected. Resolves once the keys that are being
-   * made are done.
-   */
+  /** Ends the threads and rejects waiting callers. Resolves once the keys that are being made are done. */
   close: () => Promise<void>;
 };
 
@@ -54,12 +47,10 @@ type State = {
   broken?: { readonly reason: unknown };
 };
 
-/** The work of a thread, one order at a time. */
 type Order =
   | { readonly op: 'key' }
   | { readonly op: 'hash'; readonly text: string; readonly salt: Uint8Array };
 
-/** Threads that take orders. */
 type CryptoThreads = {
   /** The reply is the message of crypto-worker.mjs. Urgent orders go before all waiting ones. */
   ask: (order: Order, urgent?: boolean) => Promise<unknown>;
@@ -82,12 +73,7 @@ type ThreadsState = {
   broken?: { readonly reason: unknown };
 };
 
-/**
- * Creates a source of keys and hashes.
- *
- * @param options.jobs number of threads: by default one for each core; they start when first
- * needed
- */
+/** `jobs` is the number of threads, by default one for each core; they start when first needed. */
 export function createKeySource(options: { readonly jobs?: number } = {}): KeySource {
   const jobs = Math.max(1, options.jobs ?? availableParallelism());
   const threads = createCryptoThreads(jobs);

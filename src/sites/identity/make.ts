@@ -6,6 +6,8 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
+import { formatUuid, markUuid } from '../../base/uuid.ts';
+import { makeAgentAuth } from './agent-auth.ts';
 import { readValidity, issueClient, issueSigner, type Subject } from './certificates.ts';
 import {
   type RetainedIdentity,
@@ -19,10 +21,8 @@ import type { Keys, RsaPair } from './keys.ts';
 
 /* Owns the making of an identity: everything that is drawn or issued for a site. */
 
-/** Draws `size` random bytes. */
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** The tools with which an identity is made. */
 export type IdentityTools = {
   readonly keys: Keys;
   /** `crypto.randomBytes` by default. */
@@ -40,6 +40,8 @@ export type IdentifiedSite = {
   readonly baseDomain?: string;
   readonly clusterId?: string;
   readonly infraId?: string;
+  /** True for a cluster that agents install. */
+  readonly isForAgents?: boolean;
 };
 
 type MadeSigner = {
@@ -55,8 +57,6 @@ const NOTHING: RetainedIdentity = { signers: {}, signerKeys: {} };
 /**
  * Draws ids, password, five signers and the administrator's client certificate. Costs six RSA keys
  * and a bcrypt hash, which the source of keys makes in its threads; retained ones cost nothing.
- *
- * @throws ConfigError `retained.mismatch`, `retained.expired`
  */
 export async function makeIdentity(
   site: IdentifiedSite,
@@ -64,8 +64,9 @@ export async function makeIdentity(
 ): Promise<SiteIdentity> {
   const { random = randomBytes, retained = NOTHING, epoch } = tools;
   refuseOtherCluster(site, retained);
-  if (retained.whole) return retained.whole;
-  const clusterId = retained.clusterId ?? site.clusterId ?? makeUuid(random(16));
+  const auth = site.isForAgents === true ? { auth: makeAgentAuth() } : {};
+  if (retained.whole) return { ...retained.whole, ...auth };
+  const clusterId = retained.clusterId ?? site.clusterId ?? formatUuid(markUuid(random(16), 4));
   const infraId = retained.infraId ?? site.infraId ?? makeInfraId(site.clusterName, random);
   const [password, loadBalancer, localhost, serviceNetwork, ingress, admin] = await Promise.all([
     retained.password ?? makePassword(tools.keys, random),
@@ -87,6 +88,7 @@ export async function makeIdentity(
     },
     adminClient: admin.client,
     password,
+    ...auth,
     madeAt: epoch,
   };
 }
@@ -111,10 +113,7 @@ export function makeInfraId(clusterName: string, random: RandomBytes): string {
 /** Without l, O, 0 and 1, which people mistake for other characters. */
 const PASSWORD_ALPHABET = 'abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789';
 
-/**
- * Draws the password of the cluster's first administrator: four groups of five with dashes
- * between.
- */
+/** Draws the password of the cluster's first administrator: four groups of five with dashes between. */
 export function drawPassword(random: RandomBytes): string {
   const text = drawText(PASSWORD_ALPHABET, 20, random);
   return [0, 5, 10, 15].map((start) => text.slice(start, start + 5)).join('-');
@@ -142,7 +141,6 @@ const WORDS = {
   infraId: 'infra id',
 };
 
-/** Refuses a retained manifest that names another cluster. */
 function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
   for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
     const [expected, found] = [site[key], retained[key]];
@@ -153,14 +151,6 @@ function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): v
       hint: 'keep the name and the domain of a cluster that is installed again',
     });
   }
-}
-
-/** RFC 9562 5.4: random except for version 4 and the variant. */
-function makeUuid(random: Uint8Array): string {
-  const bytes = Buffer.from(random);
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
-  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
 async function makePassword(keys: Keys, random: RandomBytes): Promise<SiteIdentity['password']> {
@@ -215,10 +205,7 @@ async function makeAdmin(
   return { signer, client: { privateKey, certificate } };
 }
 
-/**
- * A retained signer may derive its key id from another digest than ours, and readers rely on that
- * id.
- */
+/** A retained signer may derive its key id from another digest than ours, and readers rely on that id. */
 function refuseForeignKeyId(client: string, signer: SiteKeyPair): void {
   const signedBy = new X509Certificate(signer.certificate);
   if (new X509Certificate(client).checkIssued(signedBy)) return;

@@ -1,3 +1,4 @@
+import { explainRequestUri } from '../../base/http/request-uri.ts';
 import { findNoProxyFaults } from '../../base/http/typed-proxy.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { contains, parseAddress, type Cidr } from '../../base/ip-address.ts';
@@ -5,7 +6,13 @@ import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../config/secrets.ts';
 import { readSshKeys } from '../../keys/index.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import { explainAuth, explainPullSecretFault, readPullSecret } from '../../registry/index.ts';
-import { type ReportProblem, invalid, required, unsupported } from '../../shape/report.ts';
+import {
+  type ReportProblem,
+  invalid,
+  required,
+  showValue,
+  unsupported,
+} from '../../shape/report.ts';
 import { explainDomain } from './images.ts';
 
 /* Owns the rules of pull secrets, SSH keys and proxies. */
@@ -16,13 +23,9 @@ export type InnerNetworks = {
   readonly serviceNetworks: readonly Cidr[];
 };
 
-/** Replaces a confidential value. */
 export const HIDDEN = 'Invalid value: "[redacted]"';
 
-/**
- * Explains what is wrong with a pull secret. Repeats no part of it except the names of its
- * registries.
- */
+/** Repeats no part of the pull secret except the names of its registries. */
 export function explainPullSecret(text: string): readonly string[] {
   return isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : explainJson(text);
 }
@@ -31,10 +34,7 @@ export function explainPullSecret(text: string): readonly string[] {
 export const listPullSecretHosts = (text: string): ReadonlySet<string> =>
   new Set(readPullSecret(text).entries.map(({ registry }) => registry));
 
-/**
- * Entries whose `auth` no node can read, as sentences. openshift-install asks only whether there is
- * one.
- */
+/** Entries whose `auth` no node can read, as sentences. openshift-install asks only whether there is one. */
 export const explainAuths = (text: string): readonly string[] =>
   readPullSecret(text).entries.flatMap((entry) =>
     entry.fault === 'absent' ? [] : (explainAuth(entry) ?? []),
@@ -52,11 +52,7 @@ export function explainSshKeys(text: string, fips: boolean): string | undefined 
     : `SSH key type ${other.algorithm} unavailable when FIPS is enabled. Please use rsa or ecdsa.`;
 }
 
-/**
- * Checks a proxy.
- *
- * @param inner absent for an installation, which knows no cluster
- */
+/** `inner` is absent for an installation, which knows no cluster. */
 export function checkProxy(
   report: ReportProblem,
   proxy: InstallationProxy | undefined,
@@ -103,17 +99,12 @@ function explainUri(
   const [, scheme = '', host = ''] =
     /^(?:([A-Za-z][A-Za-z0-9+.-]*):|(?=\/))(?:\/\/(?:[^/]*@)?(\[[^\]]*\]|[^:/?#]*))?/.exec(text) ??
     [];
-  if (!isRequestUri(text)) {
-    return [invalid(text, `parse ${JSON.stringify(text)}: invalid URI for request`)];
-  }
+  const why = explainRequestUri(text);
+  if (why !== undefined) return [invalid(text, `parse ${showValue(text)}: ${why}`)];
   if (!schemes.includes(scheme.toLowerCase())) return [unsupported(scheme, schemes)];
   if (host === '') return [invalid(text, 'the URL names no host')];
   return explainHost(text, host.replace(/^\[(.*)\]$/, '$1'), inner);
 }
-
-/** True for an absolute URI or an absolute path, without blanks (Go's ParseRequestURI). */
-const isRequestUri = (text: string): boolean =>
-  /^(?:[A-Za-z][A-Za-z0-9+.-]*:|\/)[^\s]*$/.test(text) && !/%(?![0-9A-Fa-f]{2})/.test(text);
 
 function explainHost(
   text: string,

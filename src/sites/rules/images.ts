@@ -61,10 +61,7 @@ export function checkReleaseRegistry(report: ReportProblem, text = ''): readonly
   return why === undefined ? [] : [report('releaseRegistry', invalid(text, why))];
 }
 
-/**
- * Explains what is wrong with a repository `registry/path`, or with a whole registry
- * `registry[:port]`.
- */
+/** Explains what is wrong with a repository `registry/path`, or with a whole registry `registry[:port]`. */
 export function explainRepository(text: string): string | undefined {
   const { domain, rest } = splitDomain(text);
   if (/^[^:@]*\p{Lu}/u.test(rest)) {
@@ -95,7 +92,6 @@ export function warnOfMirrors(
   );
 }
 
-/** The two keys contradict each other if both are present. */
 export const explainBoth = (count: number): string =>
   invalid(String(count), 'cannot set imageContentSources and imageDigestSources at the same time');
 

@@ -16,21 +16,33 @@ import {
 } from './images.ts';
 import { checkMachinePools, checkPlatform } from './machine-pools.ts';
 import { checkNetworkConfig } from './network-config.ts';
-import { checkNetworking } from './networking.ts';
+import { checkNetworking, checkSingleNodeNetworks } from './networking.ts';
 import { checkMachineNetwork, type NetworkEntry, type SiteNetworks } from './networks.ts';
 import { checkPlausibility, type ClusterNetworks } from './plausibility.ts';
 
 /*
- * Main file of the rules: the written documents come in, and their problems leave. It owns the
- * rules of single keys and calls the other files for networks, images, credentials and machine
- * pools.
+ * Main file of the rules: the written documents come in, and their problems leave. It owns the rules of
+ * single keys and calls the other files for networks, images, credentials and machine pools.
  */
 
 /** The rules of install-config.yaml for a single node without a platform. */
-export function checkInstallConfig(
+export const checkInstallConfig = (
   report: ReportProblem,
   written: WrittenInstallConfig,
   { networks, ...seed }: { readonly networks: SiteNetworks; readonly seedVersion?: string },
+): readonly DocumentProblem[] => [
+  ...checkAnyCluster(report, written, networks),
+  ...checkSingleNodeNetworks(report, networks),
+  ...checkMachineNetwork(report, written, seed),
+  ...checkPlatform(report, written),
+  ...checkMachinePools(report, written),
+];
+
+/** The rules of install-config.yaml for clusters of every size and kind. */
+export function checkAnyCluster(
+  report: ReportProblem,
+  written: Omit<WrittenInstallConfig, 'controlPlane' | 'platform'>,
+  networks: SiteNetworks,
 ): readonly DocumentProblem[] {
   const { imageDigestSources, imageContentSources } = written;
   const inner = {
@@ -43,9 +55,6 @@ export function checkInstallConfig(
     ...checkTrust(report, written),
     ...checkNames(report, written),
     ...checkNetworking(report, networks),
-    ...checkMachineNetwork(report, written, seed),
-    ...checkPlatform(report, written),
-    ...checkMachinePools(report, written),
     ...explainPullSecret(written.pullSecret ?? '').map((why) => report('pullSecret', why)),
     ...checkProxy(report, readProxy(written.proxy), inner),
     ...checkImageSources(report, 'imageContentSources', imageContentSources),
@@ -114,7 +123,7 @@ const CAPABILITIES = [
 /** Refuses words that no release knows, and sets of capabilities that no cluster can have. */
 function checkCapabilities(
   report: ReportProblem,
-  { capabilities }: WrittenInstallConfig,
+  { capabilities }: Pick<WrittenInstallConfig, 'capabilities'>,
 ): readonly DocumentProblem[] {
   if (!capabilities) return [];
   const { baselineCapabilitySet: set = '', additionalEnabledCapabilities: written = [] } =
@@ -164,7 +173,7 @@ function checkVersion(report: ReportProblem, version = ''): readonly DocumentPro
 
 function checkSshKey(
   report: ReportProblem,
-  { sshKey = '', fips = false }: WrittenInstallConfig,
+  { sshKey = '', fips = false }: Pick<WrittenInstallConfig, 'sshKey' | 'fips'>,
 ): readonly DocumentProblem[] {
   const why = sshKey === '' ? undefined : explainSshKeys(sshKey, fips);
   // The value may be a private key.
@@ -173,7 +182,10 @@ function checkSshKey(
 
 function checkTrust(
   report: ReportProblem,
-  { additionalTrustBundle = '', additionalTrustBundlePolicy: policy = '' }: WrittenInstallConfig,
+  {
+    additionalTrustBundle = '',
+    additionalTrustBundlePolicy: policy = '',
+  }: Pick<WrittenInstallConfig, 'additionalTrustBundle' | 'additionalTrustBundlePolicy'>,
 ): readonly DocumentProblem[] {
   const policies = ['Proxyonly', 'Always'];
   const { problem } = readTrustBundle(additionalTrustBundle);
@@ -187,7 +199,7 @@ function checkTrust(
 
 function checkNames(
   report: ReportProblem,
-  { metadata, baseDomain = '' }: WrittenInstallConfig,
+  { metadata, baseDomain = '' }: Pick<WrittenInstallConfig, 'metadata' | 'baseDomain'>,
 ): readonly DocumentProblem[] {
   const name = metadata?.name ?? '';
   const nameProblem = explainClusterName(name);
@@ -211,7 +223,11 @@ const explainClusterName = (name: string): string | undefined =>
     ? `must be no more than ${LONGEST_NAME} characters`
     : explainSubdomain(name);
 
-function reportNtpSource(report: ReportProblem, source: string, index: number): DocumentProblem {
+export function reportNtpSource(
+  report: ReportProblem,
+  source: string,
+  index: number,
+): DocumentProblem {
   const why = 'NTP server is not a valid IP or domain name';
   const shownPath = 'AdditionalNTPSources';
   return report(`additionalNTPSources[${index}]`, invalid(source, why), { shownPath });

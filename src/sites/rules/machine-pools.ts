@@ -1,10 +1,11 @@
 import type { DocumentProblem } from '../../base/errors.ts';
+import type { AgentRole } from '../../openshift/agent/agent-cluster.ts';
 import { type ReportProblem, invalid, required, unsupported } from '../../shape/report.ts';
 import { type WrittenInstallConfig, PLATFORMS } from '../documents.ts';
 
 /* Owns the rules of machine pools and of the platform. */
 
-type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;
+type Pool = Omit<NonNullable<WrittenInstallConfig['controlPlane']>, 'fencing'>;
 
 /** Requires a single node: one control plane machine that also runs the workloads. */
 export function checkMachinePools(
@@ -14,13 +15,13 @@ export function checkMachinePools(
   return [
     ...checkReplicas(report, controlPlane, compute),
     ...checkPool(report, 'controlPlane', controlPlane),
-    ...checkName(report, 'controlPlane', {
+    ...checkPoolName(report, 'controlPlane', {
       name: controlPlane.name ?? 'master',
       names: ['master'],
     }),
     ...compute.flatMap((pool = {}, index) => [
       ...checkPool(report, `compute[${index}]`, pool),
-      ...checkName(report, `compute[${index}]`, {
+      ...checkPoolName(report, `compute[${index}]`, {
         name: pool.name ?? '',
         names: ['worker', 'edge'],
       }),
@@ -49,7 +50,6 @@ export function warnOfMachinePools(
   ]);
 }
 
-/** A value that other releases of the installer take, and that changes nothing on the node. */
 const refusedByInstaller = (what: string): string =>
   `openshift-install 4.22 refuses ${what}, which has no effect on the node`;
 
@@ -75,16 +75,36 @@ export function checkPlatform(
   ];
 }
 
-export const DEFAULT_REPLICAS = 3;
+const DEFAULT_REPLICAS = 3;
+
+type Pools = {
+  readonly controlPlane?: Pick<Pool, 'replicas'>;
+  readonly arbiter?: Pick<Pool, 'replicas'>;
+  readonly compute?: readonly (Pick<Pool, 'name' | 'replicas'> | undefined)[];
+};
+
+/** Nodes of each role, with the installer's defaults (pkg/types/defaults/machinepools.go). */
+export function countNodes({
+  controlPlane,
+  arbiter,
+  compute = [],
+}: Pools): Readonly<Record<AgentRole, number>> {
+  const pools = compute.length === 0 ? [undefined] : compute;
+  const countWorkers = ({ name, replicas }: Pick<Pool, 'name' | 'replicas'> = {}): number =>
+    replicas ?? (name === 'edge' ? 0 : DEFAULT_REPLICAS);
+  return {
+    master: controlPlane?.replicas ?? DEFAULT_REPLICAS,
+    arbiter: arbiter ? (arbiter.replicas ?? 0) : 0,
+    worker: pools.reduce((sum, pool) => sum + countWorkers(pool), 0),
+  };
+}
 
 function checkReplicas(
   report: ReportProblem,
   controlPlane: Pool,
   compute: readonly (Pool | undefined)[],
 ): readonly DocumentProblem[] {
-  const masters = controlPlane.replicas ?? DEFAULT_REPLICAS;
-  const pools = compute.length === 0 ? [undefined] : compute;
-  const workers = pools.reduce((sum, pool) => sum + (pool?.replicas ?? DEFAULT_REPLICAS), 0);
+  const { master: masters, worker: workers } = countNodes({ controlPlane, compute });
   const few =
     'Only Single Node OpenShift (SNO) is supported, total number of ControlPlane.Replicas must be 1. ' +
     `Found ${masters}`;
@@ -108,7 +128,11 @@ function checkReplicas(
 
 const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x'];
 
-function checkPool(report: ReportProblem, path: string, pool: Pool): readonly DocumentProblem[] {
+export function checkPool(
+  report: ReportProblem,
+  path: string,
+  pool: Pool,
+): readonly DocumentProblem[] {
   const { hyperthreading = 'Enabled', architecture = 'amd64', replicas = 0 } = pool;
   const modes = ['Disabled', 'Enabled'];
   return [
@@ -129,7 +153,7 @@ function checkPool(report: ReportProblem, path: string, pool: Pool): readonly Do
   ];
 }
 
-function checkName(
+export function checkPoolName(
   report: ReportProblem,
   path: string,
   { name, names }: { readonly name: string; readonly names: readonly string[] },
@@ -151,7 +175,7 @@ function checkSame(
   return [report(`${path}.architecture`, invalid(architecture, why))];
 }
 
-function checkDuplicate(
+export function checkDuplicate(
   report: ReportProblem,
   compute: readonly (Pool | undefined)[],
   index: number,
@@ -198,10 +222,14 @@ function checkFeatures(
   ];
 }
 
-function checkPublish(report: ReportProblem, publish = 'External'): readonly DocumentProblem[] {
+export function checkPublish(
+  report: ReportProblem,
+  publish = 'External',
+  platform = 'none',
+): readonly DocumentProblem[] {
   if (publish === '' || publish === 'External') return [];
   const problem = ['Internal', 'Mixed'].includes(publish)
-    ? invalid(publish, `${publish} publish strategy is not supported on "none" platform`)
+    ? invalid(publish, `${publish} publish strategy is not supported on "${platform}" platform`)
     : unsupported(publish, ['External', 'Internal', 'Mixed']);
   return [report('publish', problem)];
 }

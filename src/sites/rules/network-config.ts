@@ -6,7 +6,6 @@ import type { Plain } from '../../shape/shape.ts';
 
 /* Owns the places of findings about `networkConfig`; the rules themselves are nmstate's. */
 
-/** The problems of a network configuration, which may be absent. */
 export const checkNetworkConfig = (
   report: ReportProblem,
   network: Plain | undefined,

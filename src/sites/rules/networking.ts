@@ -7,7 +7,6 @@ import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from './ne
 
 const MOST_MACHINE_NETWORKS = 2;
 
-/** Checks networks of the kinds that a cluster has, each by itself and against the others. */
 export function checkNetworking(
   report: ReportProblem,
   networks: SiteNetworks,
@@ -21,8 +20,6 @@ export function checkNetworking(
       ),
     );
   return [
-    ...checkNetworkType(report, networks),
-    ...checkCount(report, machine),
     ...each('machine', machine),
     ...each('service', service),
     ...each('cluster', cluster),
@@ -33,6 +30,15 @@ export function checkNetworking(
     ...checkStack(report, networks),
   ];
 }
+
+/** Rules that only a cluster of a single node must keep. */
+export const checkSingleNodeNetworks = (
+  report: ReportProblem,
+  networks: SiteNetworks,
+): readonly DocumentProblem[] => [
+  ...checkNetworkType(report, networks),
+  ...checkCount(report, networks.machine),
+];
 
 function checkNetworkType(
   report: ReportProblem,
@@ -117,9 +123,7 @@ function checkSamePrefix(
     );
 }
 
-/**
- * The join network needs an address for each of the nodes that the cluster networks have room for.
- */
+/** The join network needs an address for each of the nodes that the cluster networks have room for. */
 function checkJoinNetwork(
   report: ReportProblem,
   { join, cluster }: SiteNetworks,
@@ -140,10 +144,7 @@ function checkJoinNetwork(
 /** More networks than any cluster has. */
 const MOST_NETWORKS = 100;
 
-/**
- * Compares every network with the ones before it: machine networks first, then service, then
- * cluster networks.
- */
+/** Compares every network with the ones before it: machine, then service, then cluster networks. */
 function checkOverlaps(report: ReportProblem, networks: SiteNetworks): readonly DocumentProblem[] {
   const kinds = ['machine', 'service', 'cluster'] as const;
   const all = kinds.flatMap((kind) =>

@@ -6,12 +6,8 @@ import { type ReportProblem, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../documents.ts';
 import type { SiteInstallConfig } from '../site.ts';
 
-/*
- * Owns the networks of a cluster with their defaults, and the rule that a machine network is
- * present.
- */
+/* Owns the networks of a cluster with their defaults, and the rule that a machine network is present. */
 
-/** A network of install-config.yaml, and its place there. */
 export type NetworkEntry = {
   readonly path: string;
   readonly text: string;
@@ -40,9 +36,7 @@ type Seed = {
   readonly seedVersion?: string;
 };
 
-/**
- * Fills in the installer's defaults for networks that are not written; reads deprecated keys too.
- */
+/** Fills in the installer's defaults for networks that are not written; reads deprecated keys too. */
 export function resolveNetworks(written: Written = {}): SiteNetworks {
   const machine = listMachineNetworks(written);
   const join = readJoinNetwork(written);
@@ -81,10 +75,7 @@ const INTERNAL = [
   'fd69::/112',
 ];
 
-/**
- * Networks that OVN-Kubernetes reserves for itself, with its join network in the place that the
- * user chose.
- */
+/** `INTERNAL` with the join network in the place that the user chose. */
 export function listInternalNetworks({ join }: SiteNetworks): readonly Cidr[] {
   const texts = join ? [join.text, ...INTERNAL.slice(1)] : INTERNAL;
   return texts.map(parseCidr).filter((cidr) => cidr !== undefined);
@@ -179,7 +170,7 @@ function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undef
 const FIRST_COMPARED = '4.20.0-0';
 
 /** True if nodes of the seed read `machine_network` alone; false if the seed is not known. */
-function readsOneNetwork({ seedVersion }: Seed): boolean {
+export function readsOneNetwork({ seedVersion }: Seed): boolean {
   const seed = semver.coerce(seedVersion ?? '');
   return seed !== null && semver.lt(seed, FIRST_COMPARED);
 }

@@ -13,7 +13,6 @@ import type { Plain } from '../../shape/shape.ts';
 
 /* Owns the comparison of a node's addresses and routes with the networks of its cluster. */
 
-/** The networks of install-config.yaml that a site's addresses must fit. */
 export type ClusterNetworks = {
   /** Machine networks as written; empty if the user wrote no machine network. */
   readonly machine: readonly Cidr[];
@@ -21,10 +20,7 @@ export type ClusterNetworks = {
   readonly cluster: readonly Cidr[];
 };
 
-/**
- * Checks that the addresses of a node make sense together with the networks of its cluster. The
- * node looks for its addresses in the machine networks; without one it never becomes ready.
- */
+/** The node looks for its addresses in the machine networks; without one it never becomes ready. */
 export function checkPlausibility(
   report: ReportProblem,
   network: Plain | undefined,
@@ -39,7 +35,6 @@ export function checkPlausibility(
   ];
 }
 
-/** The path in the document of a path in its network. */
 const pathOf = ({ path }: Pick<InterfaceAddress, 'path'>): string => `networkConfig.${path}`;
 
 type Given = {

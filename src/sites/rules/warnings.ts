@@ -1,4 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
+import { UUID } from '../../base/uuid.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import type { ReportProblem } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../documents.ts';
@@ -11,7 +12,6 @@ import { type ClusterNetworks, warnOfPrefixes } from './plausibility.ts';
 
 /* Owns the warnings about values that are allowed but rarely intended. */
 
-/** Warns of values in install-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallConfig(
   report: ReportProblem,
   written: WrittenInstallConfig,
@@ -34,8 +34,6 @@ export function warnOfInstallConfig(
     ...warnOfIgnored(report, written),
   ];
 }
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Warns of values in image-based-config.yaml that are allowed but rarely intended. */
 export function warnOfImageBasedConfig(
@@ -64,7 +62,7 @@ export function warnOfImageBasedConfig(
   ];
 }
 
-function warnOfDomain(report: ReportProblem, domain = ''): readonly DocumentProblem[] {
+export function warnOfDomain(report: ReportProblem, domain = ''): readonly DocumentProblem[] {
   if (!domain.endsWith('.')) return [];
   const problem = `"${domain}" ends in a dot, and so will the names that the node makes from it`;
   return [report('baseDomain', problem, { hint: `write "${domain.slice(0, -1)}"` })];
@@ -78,7 +76,7 @@ function warnOfPolicy(report: ReportProblem, policy = ''): readonly DocumentProb
   ];
 }
 
-const warnOfCertificates = (
+export const warnOfCertificates = (
   report: ReportProblem,
   text = '',
   now: number,

@@ -5,6 +5,7 @@ import { append } from '../../base/lists.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
 import {
   readCsvTable,
+  readXlsxTable,
   readYamlTable,
   type Table,
   type TableProblem,
@@ -38,7 +39,6 @@ type Filling = {
   readonly folder: TemplateFolder;
   /** Columns for which the template has a hole, with the first hole. */
   readonly wanted: ReadonlyMap<string, { readonly shownAs: string; readonly line: number }>;
-  /** All holes in texts, with their files. */
   readonly holes: readonly { readonly file: string; readonly hole: Hole }[];
   readonly problems: SiteProblem[];
 };
@@ -47,8 +47,6 @@ type Filling = {
  * Makes the sites of a table, each from the template folder and one row. A hole without a column
  * stops all sites; a row that lacks a column stops only itself; a column without a hole is noted. The
  * column `name` names the site and needs no hole.
- *
- * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
  */
 export async function readFilled(
   path: string,
@@ -142,10 +140,7 @@ function checkRows(filling: Filling, rows: readonly TableRow[]): Map<string, Tab
   return usable;
 }
 
-/**
- * If several rows have one name, the first gets it, and the others get their lines: each is
- * counted.
- */
+/** If several rows have one name, the first gets it, and the others get their lines: each is counted. */
 function labelRows(twins: ReadonlyMap<string, readonly TableRow[]>): ReadonlyMap<TableRow, string> {
   const labels = new Map<TableRow, string>();
   for (const [folded, [, ...others]] of twins) {
@@ -261,11 +256,11 @@ function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
 /**
  * Reads a table of sites: comma-separated values (RFC 4180; also with `;` or tabs) with a header
  * row, or YAML, a list of mappings or a mapping from name to mapping.
- *
- * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
  */
 async function readTable(path: string, signal: AbortSignal): Promise<Table> {
-  const text = decodeTable(path, await readBytes(path, signal));
+  const bytes = await readBytes(path, signal);
+  if (/\.xlsx$/i.test(path)) return readXlsxTable(bytes, { shownAs: path, signal });
+  const text = decodeTable(path, bytes);
   if (/\.tsv$/i.test(path)) return readCsvTable(text, { separator: '\t' });
   return /\.csv$/i.test(path) ? readCsvTable(text) : readYamlTable(text);
 }

@@ -15,7 +15,7 @@ import {
   UNUSED,
   type SiteProblem,
 } from './list.ts';
-import { CONFIG_FILES, isInput } from './members.ts';
+import { explainMissing, isInput } from './site-files.ts';
 import { parseTemplate, placeHoles, type Template } from './template.ts';
 
 /* Owns the reading of folders, of sites and of templates. */
@@ -43,12 +43,7 @@ export type TemplateFolder = {
   readonly problems: readonly SiteProblem[];
 };
 
-/**
- * Reads the folder that a table fills: the files of one site, UTF-8, with holes in texts and
- * names.
- *
- * @throws ConfigError `sites.unreadable`, `sites.changed`
- */
+/** Reads the folder that a table fills: the files of one site, UTF-8, with holes in texts and names. */
 export async function readTemplateFolder(
   path: string,
   signal: AbortSignal,
@@ -67,8 +62,8 @@ export async function readTemplateFolder(
       problems.push({ ...REFUSED, name: '', file: shownAs, ...fault });
     }
   }
-  const missing = CONFIG_FILES.filter((file) => !members.some((member) => member.path === file));
-  if (missing.length > 0) problems.push(toError(path, `has no ${missing.join(' and no ')}`));
+  const missing = explainMissing(new Set(members.map((member) => member.path)));
+  if (missing !== undefined) problems.push(toError(path, missing));
   return { files, problems };
 }
 
@@ -91,10 +86,7 @@ export async function readFolder(path: string, signal: AbortSignal): Promise<Mem
 /** Below `sites/alpha/extra-manifests/`, folders are named but not read. */
 const MAX_DEPTH = 3;
 
-/**
- * Uses synchronous calls: ten thousand sites need forty thousand of them, and they are three times
- * as fast.
- */
+/** Synchronous calls: ten thousand sites need forty thousand of them, and they are three times as fast. */
 async function walkFolder(walk: Walk, folder: string, depth: number): Promise<void> {
   await new Promise(setImmediate);
   walk.signal.throwIfAborted();

@@ -29,12 +29,8 @@ type Lexeme = {
 type Plain = Extract<HoleContext, { readonly kind: 'plain' }>;
 
 /**
- * Finds the contexts of holes.
- *
- * @param text a template with a word in place of each hole
- * @param holes beginning and end of each of these words, ascending
- * @returns for each hole its context, or undefined if no value can be written there: in an anchor,
- * for example
+ * Finds the contexts of holes in `text`, which has a word in place of each hole; `holes` ascend. A context is
+ * undefined if no value can be written there: in an anchor, for example.
  */
 export function findContexts(
   text: string,
@@ -54,10 +50,8 @@ export const normalizeValue = (text: string): string =>
   text.replaceAll(/\r\n|\r/g, '\n').replace(/(?<!\n)\n+$/, '');
 
 /**
- * Explains why a value cannot be put into a hole and stay within it, or undefined. Double quotes
- * allow every value.
- *
- * @param value in the form of `normalizeValue`
+ * Explains why a value, in the form of `normalizeValue`, cannot be put into a hole and stay within it, or
+ * undefined. Double quotes allow every value.
  */
 export function findContextFault(
   value: string,
@@ -77,12 +71,7 @@ export function findContextFault(
   }
 }
 
-/**
- * Writes a value into a hole.
- *
- * @param value in the form of `normalizeValue`
- * @param indent white space at the beginning of the hole's line
- */
+/** Takes a value in the form of `normalizeValue`, and the white space at the beginning of the hole's line. */
 export function writeValue(value: string, context: HoleContext, indent: string): string {
   switch (context.kind) {
     case 'double-quoted':
@@ -100,7 +89,6 @@ export function writeValue(value: string, context: HoleContext, indent: string):
   }
 }
 
-/** Every line except the first gets the indentation of the hole's line. */
 export const indentValue = (value: string, indent: string): string =>
   value
     .split('\n')

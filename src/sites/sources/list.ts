@@ -24,10 +24,7 @@ export type SiteList = {
    * @throws ConfigError `sites.damaged`, `sites.changed`, `sites.too-large`, `sites.unknown-name`
    */
   readonly open: (name: string) => Promise<SiteInput>;
-  /**
-   * Names the cell of a table, or the line of a template, that a finding about a file of a site is
-   * caused by; absent if the files are as they were written.
-   */
+  /** Names the cell or template line that caused a finding; absent if the files are as they were written. */
   readonly trace?: (name: string, findings: readonly FileProblem[]) => readonly FileProblem[];
   readonly close: () => Promise<void>;
 };
@@ -36,10 +33,7 @@ export type SiteList = {
 export type SiteMember = {
   /** Path as written, including any tricks of an archive; `/` between names. */
   readonly path: string;
-  /**
-   * An entry that is neither a file nor a folder, or cannot be read, is refused with the words of
-   * `other`.
-   */
+  /** `other` describes an entry that is neither a file nor a folder, or cannot be read: it is refused. */
   readonly kind: 'file' | 'folder' | { readonly other: string };
   /** Bytes, as the source declares it. */
   readonly size: number;
@@ -49,7 +43,6 @@ export type SiteMember = {
   readonly directory?: string;
 };
 
-/** A folder or an archive: everything in it. */
 export type MemberSource = {
   /** Name of the source in problems, before the path of a member. */
   readonly shownAs: string;
@@ -59,10 +52,7 @@ export type MemberSource = {
   readonly close: () => Promise<void>;
 };
 
-/**
- * A member's name split into parts, or its fault. Leading `./`, doubled and trailing slashes have
- * no meaning.
- */
+/** A member's name in parts, or its fault. Leading `./`, doubled and trailing slashes have no meaning. */
 export type MemberPath = {
   readonly components: readonly string[];
   /** Reason for refusal: it leads out of its folder, or no file system could hold it. */
@@ -73,9 +63,7 @@ export const REFUSED = { severity: 'error', code: 'sites.input' } as const;
 export const UNUSED = { severity: 'warning', code: 'sites.input' } as const;
 export const HARMLESS = { severity: 'note', code: 'sites.input' } as const;
 
-/**
- * Gives a list that names files below a folder by their path relative to it, as users do.
- */
+/** Gives a list that names files below a folder by their path relative to it, as users do. */
 export function nameBelow(list: SiteList, cwd: string): SiteList {
   const shortenName = (name: string): string =>
     name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
@@ -88,19 +76,16 @@ export function nameBelow(list: SiteList, cwd: string): SiteList {
         [],
     }),
     open: async (name) => {
-      const { files } = await list.open(name);
+      const { files, ...input } = await list.open(name);
       return {
-        name,
+        ...input,
         files: files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) })),
       };
     },
   };
 }
 
-/**
- * A site's inputs are about ten kilobytes; these limits keep hostile archives from filling memory
- * or disk.
- */
+/** A site's inputs are about 10 kB; these limits keep hostile archives from filling memory or disk. */
 export const MAX_FILE = 1 << 20;
 export const MAX_SITE = 16 << 20;
 export const MAX_TABLE = 64 << 20;
@@ -108,7 +93,6 @@ export const MAX_TABLE = 64 << 20;
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
 
-/** Limits the members of a source. @throws ConfigError `sites.too-large` */
 export function refuseManyMembers(count: number, shownAs: string): void {
   if (count <= MAX_MEMBERS) return;
   throw new ConfigError('sites.too-large', `${shownAs} has more than ${MAX_MEMBERS} members`, {
@@ -123,11 +107,6 @@ export function refuseManyMembers(count: number, shownAs: string): void {
 const MAX_RATIO = 300;
 const RATIO_FLOOR = 64 << 20;
 
-/**
- * Refuses an archive whose unpacked size is too many times its packed size.
- *
- * @throws ConfigError `sites.too-large`
- */
 export function refuseBomb(packed: number, unpacked: number, shownAs: string): void {
   if (unpacked > RATIO_FLOOR && unpacked > packed * MAX_RATIO) {
     throw new ConfigError(
@@ -141,7 +120,6 @@ export function refuseBomb(packed: number, unpacked: number, shownAs: string): v
 
 const MAX_TOTAL = 4 * 2 ** 30;
 
-/** Limits the bytes of all files. @throws ConfigError `sites.too-large` */
 export function refuseTotal(size: number, shownAs: string): void {
   if (size <= MAX_TOTAL) return;
   throw new ConfigError(
@@ -165,9 +143,7 @@ export function parseMemberPath(path: string): MemberPath {
 export const isIgnoredFile = (name: string): boolean =>
   name === '__MACOSX' || /^README/i.test(name) || (name.startsWith('.') && !/^\.\.?$/.test(name));
 
-/**
- * Maps names to one form if a file system that ignores case and Unicode forms treats them as one.
- */
+/** Maps names to one form if a file system that ignores case and Unicode forms treats them as one. */
 export const foldName = (name: string): string =>
   name.normalize('NFC').toLowerCase().normalize('NFC');
 

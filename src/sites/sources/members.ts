@@ -2,6 +2,7 @@ import { ConfigError, isError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
+import { CONFIG_FILES, explainMissing, isInput, isResourceFile, LISTS } from './site-files.ts';
 import {
   MAX_FILE,
   MAX_SITE,
@@ -30,6 +31,8 @@ type Found = {
   /** Paths by folded path, to find duplicates; folders are not included. */
   readonly seen: Map<string, string>;
   readonly files: Placed[];
+  /** YAML files that may have resources, in place of the files of a site. */
+  readonly resources: Placed[];
   readonly unused: Set<string>;
   readonly problems: SiteProblem[];
 };
@@ -40,12 +43,9 @@ type Parsed = {
   readonly member: SiteMember;
 };
 
-export const CONFIG_FILES = ['install-config.yaml', 'image-based-config.yaml'] as const;
-
 /**
- * Sorts the content of a folder or an archive into sites. A site is at the root (then the source
- * is that one site), or in its own folder; in archives these folders may be in one common top
- * folder.
+ * Sorts the content of a folder or an archive into sites. A site is at the root (then the source is that one
+ * site), or in its own folder; in archives these folders may be in one common top folder.
  *
  * @throws ConfigError `sites.too-large`
  */
@@ -72,11 +72,6 @@ export function listMembers(source: MemberSource): SiteList {
   return toList(source, [...found.values()], problems);
 }
 
-/** True for files that openshift-install would read; it does not look below `extra-manifests/`. */
-export const isInput = (path: string): boolean =>
-  (CONFIG_FILES as readonly string[]).includes(path) ||
-  /^extra-manifests\/[^/]+\.(yaml|yml|json)$/.test(path);
-
 /** Keeps the folder of a skipped member: an archive may have no entry for that folder. */
 function parseMember(member: SiteMember): Parsed[] {
   const { components, refusal } = parseMemberPath(member.path);
@@ -92,16 +87,20 @@ type Place = (components: readonly string[]) => { readonly name: string; readonl
 function createPlacing(source: MemberSource, parsed: readonly Parsed[]): Place {
   const good = parsed.filter(({ refusal }) => refusal === undefined);
   const isConfig = ({ components }: Parsed, depth: number): boolean =>
-    components.length === depth &&
-    (CONFIG_FILES as readonly string[]).includes(components.at(-1) ?? '');
-  if (good.some((entry) => isConfig(entry, 1))) {
+    components.length === depth && CONFIG_FILES.includes(components.at(-1) ?? '');
+  const isOfSite = (entry: Parsed, depth: number): boolean =>
+    isConfig(entry, depth) ||
+    (entry.components.length === depth && isResourceFile(entry.components.at(-1) ?? ''));
+  const isOneSite =
+    good.some((entry) => isOfSite(entry, 1)) && !good.some((entry) => isOfSite(entry, 2));
+  if (isOneSite || good.some((entry) => isConfig(entry, 1))) {
     return (components) => ({ name: source.rootName, path: components.join('/') });
   }
   const tops = new Set(good.map(({ components }) => components[0]));
   const hasTop =
     tops.size === 1 &&
-    !good.some((entry) => isConfig(entry, 2)) &&
-    good.some((entry) => isConfig(entry, 3));
+    !good.some((entry) => isOfSite(entry, 2)) &&
+    good.some((entry) => isOfSite(entry, 3));
   const skipped = hasTop ? 1 : 0;
   return (components) => {
     const [name = '', ...rest] = components.slice(skipped);
@@ -114,7 +113,6 @@ function findMemberFault({ refusal, member }: Parsed): string | undefined {
   return typeof member.kind === 'object' ? member.kind.other : undefined;
 }
 
-/** Judges a member that is outside of the sites' folders. */
 function judgeStray(
   shownAs: string,
   refusal: string | undefined,
@@ -135,6 +133,7 @@ function findOrCreate(found: Map<string, Found>, name: string, source: MemberSou
     shownAs,
     seen: new Map<string, string>(),
     files: [],
+    resources: [],
     unused: new Set<string>(),
     problems: [],
   };
@@ -142,7 +141,8 @@ function findOrCreate(found: Map<string, Found>, name: string, source: MemberSou
   return created;
 }
 
-const MANIFESTS = 'extra-manifests';
+/** Folders of manifests: of nodes from a seed, and of clusters that agents install. */
+const MANIFESTS: readonly string[] = ['extra-manifests', 'openshift'];
 
 function addMember(site: Found, placed: Placed, refusal: string | undefined): void {
   const { path, shownAs, member } = placed;
@@ -150,18 +150,22 @@ function addMember(site: Found, placed: Placed, refusal: string | undefined): vo
   if (fault !== undefined) {
     site.problems.push({ ...REFUSED, name: site.name, file: shownAs, problem: fault });
   } else if (member.kind === 'folder') {
-    if (path !== '' && path !== MANIFESTS) site.unused.add(findUnusedTop(path));
+    if (path !== '' && !MANIFESTS.includes(path)) site.unused.add(findUnusedTop(path));
   } else if (isInput(path)) {
     addFile(site, placed);
   } else {
+    if (isResourceFile(path)) site.resources.push(placed);
     site.unused.add(findUnusedTop(path));
   }
 }
 
+const hasResources = ({ files, resources }: Found): boolean =>
+  resources.length > 0 && !files.some(({ path }) => CONFIG_FILES.includes(path));
+
 /** One warning for a folder, instead of one for each file in it. */
 function findUnusedTop(path: string): string {
   const components = path.split('/');
-  return components.slice(0, components[0] === MANIFESTS ? 2 : 1).join('/');
+  return components.slice(0, MANIFESTS.includes(components[0] ?? '') ? 2 : 1).join('/');
 }
 
 function findTwin({ seen }: Found, path: string): string | undefined {
@@ -200,8 +204,14 @@ function finishSite(site: Found): void {
     problems.push({ ...REFUSED, name, file: shownAs, problem });
   const fault = findLabelFault(name);
   if (fault !== undefined) report(`site name "${printable(name)}" ${fault}`);
-  const missing = CONFIG_FILES.filter((file) => !files.some(({ path }) => path === file));
-  if (missing.length > 0) report(`has no ${missing.join(' and no ')}`);
+  if (hasResources(site)) {
+    for (const placed of site.resources) addFile(site, placed);
+    for (const { path } of site.resources) site.unused.delete(path);
+    for (const path of LISTS) site.unused.delete(path);
+  } else {
+    const missing = explainMissing(new Set(files.map(({ path }) => path)));
+    if (missing !== undefined) report(missing);
+  }
   const size = sizeOf(site);
   if (size > MAX_SITE)
     report(`has ${formatSize(size)} of files, but a site may have at most ${formatSize(MAX_SITE)}`);
@@ -219,7 +229,8 @@ function warnUnused({ name, shownAs, unused, problems }: Found): void {
       name,
       file: `${shownAs}/${printable(path)}`,
       problem:
-        'is not used: inputs are install-config.yaml, image-based-config.yaml and *.yaml, *.yml, *.json in extra-manifests',
+        'is not used: inputs are install-config.yaml, image-based-config.yaml or agent-config.yaml, and manifests in ' +
+        'extra-manifests or openshift',
     });
   }
 }
@@ -253,11 +264,15 @@ function toList(
     good.reduce((sum, site) => sum + sizeOf(site), 0),
     source.shownAs,
   );
-  const files = new Map(good.map((site) => [site.name, site.files]));
+  const files = new Map(good.map((site) => [site.name, site]));
   return {
     names: [...files.keys()],
     problems,
-    open: (name) => openSite(name, files.get(name)),
+    async open(name) {
+      const site = files.get(name);
+      const input = await openSite(name, site?.files);
+      return site && hasResources(site) ? { ...input, isOfResources: true } : input;
+    },
     close: source.close,
   };
 }

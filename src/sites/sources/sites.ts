@@ -10,9 +10,8 @@ import { readTar } from './tar.ts';
 import { readZip } from './zip.ts';
 
 /*
- * Main file of the sources: a path comes in, and a list of sites leaves, not read yet. It detects
- * the kind of the source and calls the file that reads it. It must not know the content of a
- * site's files.
+ * Main file of the sources: a path comes in, and a list of sites leaves, not read yet. It detects the kind of
+ * the source and calls the file that reads it. It must not know the content of a site's files.
  */
 
 export type SiteListOptions = {
@@ -25,7 +24,7 @@ type SourceKind = 'folder' | 'zip' | 'tar' | 'tar.gz' | 'table';
 
 /**
  * Lists the sites of a source without reading them. A source is a folder of site folders, one site
- * folder, a .zip, .tar or .tar.gz of either, or a table (.csv, .yaml) that fills a template. A
+ * folder, a .zip, .tar or .tar.gz of either, or a table (.xlsx, .csv, .yaml) that fills a template. A
  * fault of one site is among the problems and keeps only that site out. Nothing is modified.
  *
  * | what                     | limit                                       |
@@ -91,7 +90,7 @@ async function detectKind(path: string): Promise<SourceKind> {
     const found = await stat(path);
     if (found.isDirectory()) return 'folder';
     if (!found.isFile()) return unknownKind(path); // reading a pipe may take forever
-    if (/\.(csv|tsv|ya?ml)$/i.test(path)) return 'table';
+    if (/\.(csv|tsv|xlsx|ya?ml)$/i.test(path)) return 'table';
     if (SPREADSHEET.test(path)) return refuseSpreadsheet(path);
     return kindOfHead(await readHead(path)) ?? unknownKind(path);
   } catch (cause) {
@@ -103,16 +102,16 @@ async function detectKind(path: string): Promise<SourceKind> {
   }
 }
 
-/** Spreadsheets; most of these formats are archives inside, so they are detected by name. */
-const SPREADSHEET = /\.(xls[xmb]?|ods|numbers)$/i;
+/** Other spreadsheets; most of these formats are archives inside, so they are detected by name. */
+const SPREADSHEET = /\.(xls[mb]?|ods|numbers)$/i;
 
 function refuseSpreadsheet(path: string): never {
   throw new ConfigError(
     'sites.spreadsheet',
     `${path} is a spreadsheet, which sealift cannot read`,
     {
-      expected: 'a table as .csv, .tsv or .yaml',
-      hint: 'export it: "Save as" or "Export", type "CSV UTF-8 (comma delimited)", and give that file',
+      expected: 'a table as .xlsx, .csv, .tsv or .yaml',
+      hint: 'save it as "Excel workbook (.xlsx)", or export it as "CSV UTF-8 (comma delimited)"',
     },
   );
 }
@@ -147,8 +146,8 @@ function unknownKind(path: string): never {
     'sites.unknown-kind',
     `${path} is not a folder, archive or table of sites`,
     {
-      expected: 'a folder, .zip, .tar, .tar.gz, .csv or .yaml',
-      hint: 'give a folder, a .zip, .tar or .tar.gz archive, or a .csv or .yaml table',
+      expected: 'a folder, .zip, .tar, .tar.gz, .xlsx, .csv or .yaml',
+      hint: 'give a folder, a .zip, .tar or .tar.gz archive, or an .xlsx, .csv or .yaml table',
     },
   );
 }

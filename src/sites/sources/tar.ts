@@ -42,8 +42,6 @@ const TAR_OPTIONS = { allowUnknownFormat: true, highWaterMark: CHUNK_SIZE };
  * Reads the members of a tar (POSIX pax, GNU). Contents of a plain tar are read in place when they
  * are asked for. Gzip cannot be entered in the middle, so the small files of a .tar.gz are stored in
  * a temporary file, private and without a name.
- *
- * @throws ConfigError `sites.damaged`, `sites.too-large`; DiskError `disk.no-temporary`
  */
 export async function readTar(path: string, options: TarOptions): Promise<MemberSource> {
   const contents: Contents = {

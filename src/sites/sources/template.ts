@@ -100,10 +100,7 @@ export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, str
     .join('');
 }
 
-/**
- * Finds the origin of a place in a filled text: the hole whose value it is, and the line of the
- * template. Lines and columns from 1.
- */
+/** The origin of a place in a filled text: line in the template, and hole whose value it is. From 1. */
 export function traceFilled(
   { parts }: Template,
   cells: ReadonlyMap<string, string>,
@@ -140,10 +137,7 @@ function isWithin(
   return place.column <= end + 1 && !/[:,]\s|[[{]/.test(hole.text.slice(place.column - 1));
 }
 
-/**
- * The fault of a value that must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line
- * breaks are allowed.
- */
+/** The fault of a value that must not be put into YAML (1.2.2, 5.1); tabs and line breaks are allowed. */
 export function findValueFault(text: string): string | undefined {
   // eslint-disable-next-line no-control-regex -- they are what is looked for
   if (/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/.test(text)) return 'has control characters';

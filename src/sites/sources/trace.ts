@@ -7,7 +7,6 @@ import { fillTemplate, traceFilled } from './template.ts';
 
 /* Owns the causes of findings about filled files: a cell of the table, or a line of the template. */
 
-/** A cell of the row of a site, in a message. */
 export const nameCell = (column: string, site: string): string =>
   `column "${column}" of site ${site}`;
 

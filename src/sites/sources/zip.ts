@@ -33,8 +33,6 @@ const inflate = promisify(inflateRaw);
 /**
  * Reads the members of a .zip (APPNOTE 6.3.10, with zip64), stored or deflated. Reads only the
  * central directory; contents are read when they are asked for.
- *
- * @throws ConfigError `sites.damaged`, `sites.too-large`
  */
 export async function readZip(path: string, signal: AbortSignal): Promise<MemberSource> {
   const file = await openToRead(path);
@@ -52,10 +50,7 @@ export async function readZip(path: string, signal: AbortSignal): Promise<Member
   }
 }
 
-/**
- * Names are decoded and sizes are checked here, not by yauzl, which rejects the whole archive for
- * one bad member.
- */
+/** Names are decoded and sizes checked here: yauzl would reject the whole archive for one bad member. */
 async function openZip(path: string, file: FileHandle): Promise<ZipFile> {
   const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
   try {
@@ -66,10 +61,7 @@ async function openZip(path: string, file: FileHandle): Promise<ZipFile> {
   }
 }
 
-/**
- * A reader that replaces yauzl's, which throws outside of every promise if an archive names a
- * position above 2^53.
- */
+/** Replaces yauzl's reader, which throws outside of promises if an archive names a position above 2^53. */
 class FileReader extends RandomAccessReader {
   readonly #file: FileHandle;
 

@@ -5,21 +5,19 @@ import { claimOutput } from '../../base/disk/claim-output.ts';
 import { hasFile, syncDirectory, unlessAbsent } from '../../base/disk/files.ts';
 import { readRegularFile, writeNewFile, readOwnFile } from '../../base/disk/open-file.ts';
 import { isErrno, SealiftError, ConfigError } from '../../base/errors.ts';
+import { openConfigImage } from '../../media/config-image.ts';
+import { readConfiguredCluster } from '../../openshift/agent/cluster.ts';
 import { readConfigIso, readRetainedIso } from '../config-iso.ts';
 import type { SiteIdentity, IdentityState, StateSite } from '../identity/identity.ts';
 import { readRetained } from '../identity/retained/read.ts';
 import type { SitePlaces } from './generations.ts';
 
-/*
- * Owns the decision which existing files may be replaced, and the recovery of an identity from them.
- */
+/* Owns the decision which existing files may be replaced, and the recovery of an identity from them. */
 
 type Kind = {
-  readonly name: 'iso' | 'kubeconfig' | 'password';
-  /** Description of the files that may be replaced. */
+  readonly name: 'iso' | 'kubeconfig' | 'password' | 'installerState';
   readonly expected: string;
   readonly hasIdentity: (path: string) => Promise<boolean>;
-  /** True if the file has one of these identities. */
   readonly isOf: (path: string, known: readonly SiteIdentity[]) => Promise<boolean>;
 };
 
@@ -38,6 +36,19 @@ type SiteClaim = {
   readonly inputs: readonly string[];
   /** True if foreign files are replaced. */
   readonly force: boolean;
+  /** True for a cluster that agents install. */
+  readonly isForAgents: boolean;
+};
+
+/** The state of openshift-install, of which only tokens are ours: it restores no identity. */
+const INSTALLER_STATE: Kind = {
+  name: 'installerState',
+  expected: 'the state of an earlier build of this site',
+  hasIdentity: () => Promise.resolve(false),
+  async isOf(path, known) {
+    const text = await readSmall(path);
+    return known.some(({ auth }) => auth !== undefined && text.includes(auth.publicKey));
+  },
 };
 
 const KINDS: readonly Kind[] = [
@@ -73,18 +84,17 @@ const KINDS: readonly Kind[] = [
 ];
 
 /**
- * Decides whether the files of a site may be written. The existing path may be absent, an empty
- * regular file, or a file whose identity is in the state; anything else only with `force`. An
- * identity that is not in the state is never overwritten: a file with one is first copied into the
- * state.
+ * Decides whether the files of a site may be written. The existing path may be absent, an empty regular file,
+ * or a file whose identity is in the state; anything else only with `force`. An identity that is not in the
+ * state is never overwritten: a file with one is first copied into the state.
  *
  * @returns names, in the state directory, of the copies
  */
 export async function claimFiles(claim: SiteClaim): Promise<readonly string[]> {
-  const { places, provided, inputs, force } = claim;
+  const { places, provided, inputs, force, isForAgents } = claim;
   if (isVacant(places)) return [];
   const remains: Kind[] = [];
-  for (const kind of KINDS) {
+  for (const kind of isForAgents ? [...KINDS, INSTALLER_STATE] : KINDS) {
     const path = places[kind.name];
     const isKnown = (): Promise<boolean> => kind.isOf(path, provided.known);
     const isReplaceable = async (): Promise<boolean> => provided.isLost || (await isKnown());
@@ -114,8 +124,6 @@ type MadeBefore = {
 /**
  * Takes the identity back from the ISO of a site and from its kubeconfig and password, if all
  * three exist and agree with each other and with the list's ids.
- *
- * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`
  */
 export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
   const { iso, kubeconfig, password } = places;
@@ -145,9 +153,7 @@ export async function takeBack({ places, site, listed }: MadeBefore): Promise<Id
   };
 }
 
-/**
- * Most sites are new; then their folder does not exist, and the folder of all was checked before.
- */
+/** Most sites are new; then their folder does not exist, and the folder of all was checked before. */
 const isVacant = ({ iso, kubeconfig }: SitePlaces): boolean =>
   [iso, dirname(dirname(kubeconfig))].every(
     (path) => unlessAbsent(() => lstatSync(path)) === undefined,
@@ -158,8 +164,22 @@ const sizeOf = (path: string): number => {
   return found?.isFile() === true ? found.size : 0;
 };
 
-/** Id of the cluster that a configuration ISO belongs to; undefined for any other image. */
+/** Id of the cluster that a configuration ISO or image belongs to; undefined for any other image. */
 async function readClusterId(path: string): Promise<string | undefined> {
+  return (await readReconfiguredId(path)) ?? (await readInfraEnvId(path));
+}
+
+async function readInfraEnvId(path: string): Promise<string | undefined> {
+  try {
+    const { archive } = await openConfigImage(path);
+    return archive && readConfiguredCluster(archive).infraEnvId;
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined;
+    throw error;
+  }
+}
+
+async function readReconfiguredId(path: string): Promise<string | undefined> {
   try {
     const { manifest } = await readConfigIso(path);
     const { cluster_id: id } = manifest as { readonly cluster_id?: unknown };
@@ -190,21 +210,21 @@ async function keepRemains(
   if (kinds.length === 0) return [];
   let number = 1;
   while (await isTaken(placeOf, number)) number++;
-  const kept = kinds.map(({ name }) => ({ from: places[name], to: placeOf(number, name) }));
+  const kept = kinds.flatMap(({ name }) =>
+    name === 'installerState' ? [] : [{ from: places[name], to: placeOf(number, name) }],
+  );
   for (const { from, to } of kept) await copyWhole(from, to);
   for (const { to } of kept) await syncDirectory(dirname(to));
   return kept.map(({ to }) => basename(to));
 }
 
 async function isTaken(placeOf: SitePlaces['remains'], number: number): Promise<boolean> {
-  const found = await Promise.all(KINDS.map(({ name }) => hasFile(placeOf(number, name))));
+  const names = ['iso', 'kubeconfig', 'password'] as const;
+  const found = await Promise.all(names.map((name) => hasFile(placeOf(number, name))));
   return found.includes(true);
 }
 
-/**
- * Makes a copy: a second name would keep the mode, the owner and the other names of the first.
- * Replaces nothing.
- */
+/** A copy: a second name would keep the mode, owner and other names of the first. Replaces nothing. */
 async function copyWhole(from: string, to: string): Promise<void> {
   const bytes = await readRegularFile(from);
   if (!bytes) throw new Error(`${from} was removed after it was read`);

@@ -53,7 +53,6 @@ Keep it private. Never publish it, never commit it, and copy it only where the I
 /** Only its owner may read a directory of keys. */
 const MODE = 0o700;
 
-/** Makes the state directory, for its owner alone, with a file that describes it. */
 export async function makeStateDirectory(out: string): Promise<string> {
   const state = stateDirectoryOf(out);
   await makeDirectory(state, MODE);
@@ -105,10 +104,7 @@ export function listOldStates(out: string, name: string): readonly string[] {
   );
 }
 
-/**
- * Directory in which earlier versions stored the state; live ISOs have their work in a folder of the
- * same name.
- */
+/** Directory of the state in earlier versions; live ISOs have their work in a folder of the same name. */
 const oldDirectoryOf = (out: string): string => join(out, '.sealift');
 
 /** Only the lock is left if a move was killed at its end. */

@@ -23,6 +23,8 @@ export type SitePlaces = {
   readonly iso: string;
   readonly kubeconfig: string;
   readonly password: string;
+  /** Read by `openshift-install agent wait-for`; only of clusters that agents install. */
+  readonly installerState: string;
   /** Keys, ids and password: one file for each generation, from 1, never written again. */
   readonly generation: (number: number) => string;
   /** Numbers of generations in the order of their use, if it differs from their own order. */
@@ -33,11 +35,13 @@ export type SitePlaces = {
   readonly record: string;
 };
 
-/**
- * The directory in which everything is written, and whether it belongs to one site with the names
- * of openshift-install.
- */
-export type OutputFolder = { readonly out: string; readonly dropIn: boolean };
+/** `dropIn`: the folder belongs to one site and uses the names of openshift-install. */
+export type OutputFolder = {
+  readonly out: string;
+  readonly dropIn: boolean;
+  /** True if that site is a cluster that agents install. */
+  readonly isForAgents?: boolean;
+};
 
 /** One identity that a site has or had. */
 export type Generation = {
@@ -50,7 +54,6 @@ export type Generation = {
 /** Numbers of the generations of each site, the one in use last. */
 export type GenerationIndex = (name: string, places: SitePlaces) => readonly number[];
 
-/** The requirements for an identity. */
 export type GenerationWish = {
   readonly name: string;
   readonly places: Pick<SitePlaces, 'iso'>;
@@ -58,7 +61,6 @@ export type GenerationWish = {
   readonly retained?: RetainedIdentity | undefined;
   /** Number of the generation that the user asks for. */
   readonly use?: number | undefined;
-  /** The rotation that the site takes part in. */
   readonly rotation?: string | undefined;
 };
 
@@ -67,10 +69,9 @@ export type WholeGeneration = Generation & { readonly state: IdentityState };
 /** One replacement of all keys, which may take several runs of the program. */
 export type Rotation = { readonly id: string; readonly isContinued: boolean };
 
-/**
- * Directory in which builds keep files for later builds; it is not a DNS label, so no site has
- * this name.
- */
+const INSTALLER_STATE = '.openshift_install_state.json';
+
+/** Directory of files for later builds; it is not a DNS label, so no site has this name. */
 export const STATE_DIRECTORY = '_state';
 
 export const stateDirectoryOf = (directory: string): string => join(directory, STATE_DIRECTORY);
@@ -80,14 +81,15 @@ export const sitePlacesOf = (directory: string, name: string): SitePlaces => ({
   iso: join(directory, `${name}.iso`),
   kubeconfig: join(directory, name, 'auth', 'kubeconfig'),
   password: join(directory, name, 'auth', 'kubeadmin-password'),
+  installerState: join(directory, name, INSTALLER_STATE),
   ...statePlacesOf(directory, name),
 });
 
 /** Name of the only site of a directory: the directory itself may have any name. */
 export const DROP_IN_NAME = 'site';
 
-export const placesFor = ({ dropIn, out }: OutputFolder, name: string): SitePlaces =>
-  dropIn ? dropInPlaces(out) : sitePlacesOf(out, name);
+export const placesFor = (folder: OutputFolder, name: string): SitePlaces =>
+  folder.dropIn ? dropInPlaces(folder) : sitePlacesOf(folder.out, name);
 
 const GENERATION = /^([a-z0-9-]+)\.([1-9]\d{0,8})\.json$/;
 const ORDER = /^([a-z0-9-]+)\.order\.json$/;
@@ -116,11 +118,8 @@ export const readGenerations = (
 ): readonly Generation[] => numbers.map((number) => ({ number, state: readState(places, number) }));
 
 /**
- * Chooses the generation to use again, or undefined for a new one: first a generation with the
- * same names and given ids, else one that fits them; if there are several, the one used last.
- *
- * @param generations in the order of their use
- * @throws ConfigError `config-iso.generation` when the requested one cannot be used
+ * Chooses the generation to use again, or undefined for a new one: one with the same names and given ids,
+ * else one that fits them; of several, the last. `generations` are in the order of their use.
  */
 export function chooseGeneration(
   generations: readonly Generation[],
@@ -140,10 +139,7 @@ export function chooseGeneration(
   return usable.findLast(({ state }) => isSameSite(state.site, wish.site)) ?? usable.at(-1);
 }
 
-/**
- * True if the identity has all of the whole one and possibly more: the whole one may lack a key or
- * a password.
- */
+/** True if the identity has all of the whole one, which may lack a key or a password. */
 export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean {
   const names = Object.keys(whole.signers) as (keyof SiteIdentity['signers'])[];
   return (
@@ -157,10 +153,7 @@ export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean
   );
 }
 
-/**
- * Begins to replace all keys, or continues if a rotation was killed or left sites out: no key is
- * replaced twice.
- */
+/** Begins a rotation, or continues one that was killed or left sites out: no key is replaced twice. */
 export async function beginRotation(out: string): Promise<Rotation> {
   const found = (await readOwnFile(markerOf(out)))?.toString('utf8').trim();
   if (found !== undefined && /^[0-9a-f]{16}$/.test(found)) return { id: found, isContinued: true };
@@ -169,16 +162,15 @@ export async function beginRotation(out: string): Promise<Rotation> {
   return { id, isContinued: false };
 }
 
-/**
- * Ends a rotation: call it when every site has its new keys, or when no site wants them any more.
- */
+/** Ends a rotation: call it when every site has its new keys, or when no site wants them any more. */
 export const endRotation = (out: string): Promise<void> => rm(markerOf(out), { force: true });
 
 /** The names of openshift-install, for one site in its own directory. */
-const dropInPlaces = (directory: string): SitePlaces => ({
-  iso: join(directory, 'imagebasedconfig.iso'),
+const dropInPlaces = ({ out: directory, isForAgents = false }: OutputFolder): SitePlaces => ({
+  iso: join(directory, isForAgents ? 'agentconfig.noarch.iso' : 'imagebasedconfig.iso'),
   kubeconfig: join(directory, 'auth', 'kubeconfig'),
   password: join(directory, 'auth', 'kubeadmin-password'),
+  installerState: join(directory, INSTALLER_STATE),
   ...statePlacesOf(directory, DROP_IN_NAME),
 });
 

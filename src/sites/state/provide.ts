@@ -50,11 +50,9 @@ export type IdentityRequest = {
   readonly rotation?: string | undefined;
   /** True if new keys may replace lost ones. */
   readonly mayBeNew: boolean;
-  /** Ends the wait for keys. */
   readonly signal: AbortSignal;
 };
 
-/** The identity that a site is made with. */
 export type ProvidedIdentity = WholeGeneration & {
   /** Files that must be on the disk before the files made from them appear. */
   readonly files: readonly NewStateFile[];
@@ -66,7 +64,6 @@ export type ProvidedIdentity = WholeGeneration & {
   readonly findings: readonly FileProblem[];
 };
 
-/** The earlier files of a site, the places of its files, and the requirements for its identity. */
 export type SiteState = Omit<IdentityRequest, 'name' | 'site' | 'retained' | 'keys' | 'signal'> & {
   /** True if foreign files are replaced. */
   readonly force: boolean;
@@ -74,13 +71,11 @@ export type SiteState = Omit<IdentityRequest, 'name' | 'site' | 'retained' | 'ke
   readonly inputs: readonly string[];
 };
 
-/** The sites that must get new identities. */
 export type WantedIdentities = {
   readonly rotate: boolean;
   readonly newIdentities?: ReadonlySet<string>;
 };
 
-/** The requirements for the states of all sites of a folder. */
 export type WantedStates = OutputFolder &
   WantedIdentities &
   Pick<SiteState, 'epoch' | 'inputs'> & {
@@ -92,9 +87,8 @@ export type WantedStates = OutputFolder &
   };
 
 /**
- * Provides a generation that fits the site, or a new one. If the one in use is missing or damaged and
- * the files made with it exist, it is taken back from them; new keys never replace lost ones by
- * themselves.
+ * Provides a generation that fits the site, or a new one. If the one in use is missing or damaged and the
+ * files made with it exist, it is taken back from them; new keys never replace lost ones by themselves.
  *
  * @throws ConfigError `config-iso.identity-lost`, `config-iso.generation`
  */

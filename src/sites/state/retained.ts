@@ -10,7 +10,6 @@ import { readRetained, type RetainedPlace } from '../identity/retained/read.ts';
 
 /* Owns the look-up of retained identities by site. */
 
-/** Gives the identity that an earlier producer left for a site, if there is one. */
 export type FindRetained = (name: string) => Promise<RetainedIdentity | undefined>;
 
 type OpenedRetained = {
@@ -19,10 +18,7 @@ type OpenedRetained = {
   readonly strangers: readonly string[];
 };
 
-/**
- * Path that the user names: a file is an ISO; a directory belongs to one site or has a folder for
- * each.
- */
+/** Path that the user names: a file is an ISO; a directory belongs to one site or has a folder for each. */
 export type GivenRetained = {
   readonly retainFrom?: string;
   readonly kubeconfig?: string;
@@ -35,12 +31,11 @@ type Place = Pick<RetainedPlace, 'directory' | 'iso'>;
 const NOTHING: OpenedRetained = { find: () => Promise.resolve(undefined), strangers: [] };
 
 /**
- * Opens the retained identities. An ISO, or a directory that openshift-install left or could have
- * left, belongs to the only site; any other directory has a folder, or an ISO, for each site that
- * has a retained identity.
+ * Opens the retained identities. An ISO, or a directory that openshift-install left or could have left,
+ * belongs to the only site; any other directory has a folder, or an ISO, for each site that has a retained
+ * identity.
  *
- * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function
- * `config-iso.new-identity`
+ * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function `config-iso.new-identity`
  */
 export async function openRetained(
   { retainFrom, kubeconfig, newIdentities }: GivenRetained,

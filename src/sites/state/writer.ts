@@ -16,14 +16,9 @@ export type NewFile = { readonly path: string; readonly data: string | Uint8Arra
 /** A file of the state directory; a new one never replaces another. */
 export type NewStateFile = NewFile & { readonly isNew: boolean };
 
-/** The files that are written for one site. */
 export type NewFiles = {
-  /** Name of the site in errors. */
   readonly shownAs: string;
-  /**
-   * Directories of the files, from the outermost. They are made if they do not exist; all other
-   * directories exist.
-   */
+  /** Directories of the files, from the outermost; made if they do not exist. All other directories exist. */
   readonly directories: readonly string[];
   /** Files that are on the disk with their names before the first of the others appears. */
   readonly state: readonly NewStateFile[];
@@ -48,7 +43,6 @@ type Job = NewFiles & {
   readonly reject: (reason: unknown) => void;
 };
 
-/** A file that is written aside. */
 type Aside = {
   readonly path: string;
   readonly aside: string;
@@ -65,10 +59,7 @@ type Opened = {
   failure?: { readonly reason: unknown };
 };
 
-/**
- * Number of sites that are synced together: the disk then takes two thirds of the time. Each has
- * four open files meanwhile.
- */
+/** Sites that are synced together: two thirds of the time for the disk, but four open files for each site. */
 export const SITES_AT_ONCE = 32;
 
 /**
@@ -151,10 +142,7 @@ async function syncAll(site: Opened): Promise<void> {
   if (failed) site.failure = { reason: failed.reason };
 }
 
-/**
- * A link appears whole and replaces nothing; on a disk without links, no other process writes
- * either.
- */
+/** A link appears whole and replaces nothing; on a disk without links, no other process writes either. */
 function showState({ aside, path, file, isNew }: Aside): void {
   if (!isNew) {
     publishFileSync(file, aside, path);
@@ -196,7 +184,6 @@ function finish(site: Opened): void {
   job.reject(explainObstacle(site.failure.reason, job));
 }
 
-/** Does the next step of a site unless an earlier one failed. */
 function attempt(site: Opened, step: () => void): void {
   if (site.failure) return;
   try {

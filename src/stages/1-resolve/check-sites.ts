@@ -2,10 +2,16 @@ import type { Digest } from '../../base/digest.ts';
 import { type FileProblem, isError, UsageError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { type MappedStage, mapStage } from '../../engine/index.ts';
-import { type NetworkFinding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
+import {
+  type HostNetwork,
+  type NetworkFinding,
+  type NetworkTool,
+  planHosts,
+  planNetwork,
+} from '../../nmstate/index.ts';
 import { type SiteFacts, checkAcrossSites } from '../../sites/facts.ts';
 import { type ReadSite, type SiteReader, createSiteReader } from '../../sites/reader.ts';
-import { findingOfError, isOfOneSite } from '../../sites/site.ts';
+import { findingOfError, isOfOneSite, listHostNetworks, type Site } from '../../sites/site.ts';
 import { readFolder } from '../../sites/sources/folder.ts';
 import { type SiteList, nameBelow, type SiteProblem } from '../../sites/sources/list.ts';
 import { listMembers } from '../../sites/sources/members.ts';
@@ -13,9 +19,7 @@ import { listSites } from '../../sites/sources/sites.ts';
 import { DROP_IN_NAME, STATE_DIRECTORY } from '../../sites/state/generations.ts';
 import type { SitesRequest, SiteTools } from '../request.ts';
 
-/*
- * The sites of a source: they are opened, read, and checked by themselves and against each other.
- */
+/* The sites of a source: they are opened, read, and checked by themselves and against each other. */
 
 /** Facts about a site after it was checked by itself; small, because there may be ten thousand. */
 export type CheckedSite = {
@@ -25,6 +29,8 @@ export type CheckedSite = {
   readonly findings: readonly FileProblem[];
   /** True if nmstate is not available to check its network configuration. */
   readonly isUnseen?: boolean;
+  /** True for a cluster that agents install. */
+  readonly isForAgents?: boolean;
 };
 
 type SiteItem = { readonly name: string };
@@ -38,15 +44,9 @@ const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteIte
   bind: ({ name }) => ({ name }),
   async run({ name }, { reader, nmstate }, signal) {
     const { site, files, findings, ...seen } = await reader.read(name);
-    const network = site?.imageBased.networkConfig;
-    if (network === undefined) return { ...seen, findings };
-    const host = { networkConfig: network, interfaces: [] };
-    const { ofTool } = await planNetwork(host, { tool: nmstate, signal, isApplied: true });
-    const told = [
-      ...ofTool.problems.map((finding) => describe(finding, 'error', files)),
-      ...ofTool.warnings.map((finding) => describe(finding, 'warning', files)),
-    ];
-    return { ...seen, findings: [...findings, ...told], isUnseen: !nmstate };
+    const found = site && (await checkNetworks(site, files, { tool: nmstate, signal }));
+    if (!found) return { ...seen, findings, ...kindOf(site) };
+    return { ...seen, ...kindOf(site), findings: [...findings, ...found], isUnseen: !nmstate };
   },
   recover(name, error) {
     if (!isOfOneSite(error)) throw error;
@@ -54,19 +54,68 @@ const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteIte
   },
 };
 
+const kindOf = (site: Site | undefined): Pick<CheckedSite, 'isForAgents'> =>
+  site?.kind === 'agent' ? { isForAgents: true } : {};
+
+type Judge = { readonly tool: NetworkTool | undefined; readonly signal: AbortSignal };
+
+/** Findings of nmstate, and of the making of profiles, in a site without problems; undefined without a network. */
+function checkNetworks(
+  site: Site,
+  files: ReadSite['files'],
+  judge: Judge,
+): Promise<readonly FileProblem[]> | undefined {
+  const nameOf = (wanted: string): string =>
+    files.find(({ path }) => path === wanted)?.shownAs ?? wanted;
+  if (site.kind === 'agent') {
+    const hosts = listHostNetworks(site.cluster);
+    return hosts.length === 0 ? undefined : checkHosts(hosts, nameOf('agent-config.yaml'), judge);
+  }
+  const { networkConfig } = site.imageBased;
+  if (networkConfig === undefined) return undefined;
+  return checkNode(networkConfig, nameOf('image-based-config.yaml'), judge);
+}
+
+/** A node from a seed applies its document itself. */
+async function checkNode(
+  networkConfig: string,
+  file: string,
+  judge: Judge,
+): Promise<readonly FileProblem[]> {
+  const host = { networkConfig, interfaces: [] };
+  const { ofTool } = await planNetwork(host, { ...judge, isApplied: true });
+  const place = { file, path: 'networkConfig' };
+  return [
+    ...ofTool.problems.map((finding) => describe(finding, 'error', place)),
+    ...ofTool.warnings.map((finding) => describe(finding, 'warning', place)),
+  ];
+}
+
+/** Hosts that agents install get profiles, whose making is tried here. */
+async function checkHosts(
+  hosts: readonly HostNetwork[],
+  file: string,
+  judge: Judge,
+): Promise<readonly FileProblem[]> {
+  const told: FileProblem[] = [];
+  const about = { code: 'sites.nmstate', file, path: 'hosts' };
+  try {
+    const warn = (problem: string): number => told.push({ severity: 'warning', ...about, problem });
+    await planHosts(hosts, { ...judge, warn });
+  } catch (error) {
+    if (!isOfOneSite(error)) throw error;
+    told.push({ ...findingOfError(file, error), path: 'hosts' });
+  }
+  return told;
+}
+
 /** A finding of nmstatectl, which knows no lines. */
 function describe(
   { owner, problem }: NetworkFinding,
   severity: FileProblem['severity'],
-  files: ReadSite['files'],
+  place: { readonly file: string; readonly path: string },
 ): FileProblem {
-  const file = files.find(({ path }) => path === 'image-based-config.yaml');
-  const about = {
-    severity,
-    code: 'sites.nmstate',
-    file: file?.shownAs ?? '',
-    path: 'networkConfig',
-  };
+  const about = { severity, code: 'sites.nmstate', ...place };
   return { ...about, problem: owner === undefined ? problem : `interface "${owner}": ${problem}` };
 }
 
@@ -135,20 +184,15 @@ export async function surveySites(
 /** The name for findings that belong to no site. */
 const OF_NONE = '';
 
-/** True if there is no objection to making the site. */
 export const isGood = (site: SurveyedSite): site is SurveyedSite & { readonly inputs: Digest } =>
   site.inputs !== undefined && !site.findings.some(isError);
 
 /** Files that are next to the inputs after a build. */
-const MADE = ['auth', 'imagebasedconfig.iso'];
+const MADE = ['auth', 'imagebasedconfig.iso', 'agentconfig.noarch.iso'];
 /** Folders that an earlier producer left; they are also read if the request has `retainFrom`. */
 const RETAINED = ['cluster-configuration', 'tls'];
 
-/**
- * Opens the sites of a source; must be closed.
- *
- * @throws ConfigError as `listSites`; UsageError `usage.drop-in`
- */
+/** Opens the sites of a source; must be closed. */
 export async function openSites(request: SitesRequest, signal: AbortSignal): Promise<SiteList> {
   const { sites, template, dropIn, cwd } = request;
   if (dropIn) return nameBelow(await openDropIn(request, signal), cwd);
@@ -169,7 +213,7 @@ async function openDropIn(
   );
   if (strangers.length > 0) {
     throw new UsageError('usage.drop-in', `${sites} is not the directory of one site`, {
-      expected: 'install-config.yaml and image-based-config.yaml in it',
+      expected: 'install-config.yaml and image-based-config.yaml or agent-config.yaml in it',
       hint: 'leave out --drop-in for a folder of sites',
     });
   }

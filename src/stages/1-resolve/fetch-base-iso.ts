@@ -1,10 +1,15 @@
 import { join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
-import { isCached, type FileInput, type FileDigests } from '../../base/disk/file-digests.ts';
+import {
+  isCached,
+  type FileInput,
+  type FileDigests,
+  baseChanged,
+} from '../../base/disk/file-digests.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { withLease } from '../../base/disk/lease.ts';
-import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { ConfigError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/tls.ts';
 import type { Stage } from '../../engine/index.ts';
@@ -30,20 +35,13 @@ import { getComponent, type Release } from '../../openshift/release/release.ts';
 import { isAtLeast } from '../../openshift/release/version.ts';
 import { formatReference } from '../../registry/index.ts';
 
-/*
- * The live ISO that a medium is built on: from the release, from the user, or from a CoreOS
- * stream.
- */
+/* The live ISO that a medium is built on: from the release, from the user, or from a CoreOS stream. */
 
 export type FetchBaseIsoInput = { readonly release: Release };
 
 export type FetchBaseIsoTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };
 
-/**
- * Fetches the CoreOS live ISO that the medium is built on, from the release's `machine-os-images`.
- *
- * @throws IntegrityError `release.component-missing`, `layer.file-missing`
- */
+/** Fetches the CoreOS live ISO that the medium is built on, from the release's `machine-os-images`. */
 export const fetchBaseIso: Stage<FetchBaseIsoInput, BaseIso, FetchBaseIsoTools> = {
   name: 'fetch base ISO',
   reuse: { kind: 'same-program', isUsable: isCached },
@@ -60,10 +58,7 @@ export const fetchBaseIso: Stage<FetchBaseIsoInput, BaseIso, FetchBaseIsoTools> 
   },
 };
 
-/**
- * Path of the live ISO in `machine-os-images`; from 5.0 on it contains two live ISOs, and this is
- * the right one.
- */
+/** Path in `machine-os-images`; from 5.0 on it contains two live ISOs, and this is the right one. */
 function baseIsoPath(version: string, arch: RpmArchitecture): string {
   const name = isAtLeast(version, '5.0.0') ? 'coreos10' : 'coreos';
   return `coreos/${name}-${arch}.iso`;
@@ -73,10 +68,7 @@ export type TakeBaseIsoTools = Pick<FetchGivenTools, 'http' | 'digests' | 'tls'>
   readonly workDir: string;
 };
 
-/**
- * Takes a live ISO that the user names. A file may have changed since, so it is read each time; a
- * downloaded or unpacked ISO is found by digest.
- */
+/** A file may have changed, so it is read each time; a downloaded or unpacked ISO is found by digest. */
 export const takeBaseIso: Stage<{ readonly given: GivenBaseIso }, BaseIso, TakeBaseIsoTools> = {
   name: 'take base ISO',
   async run({ given }, { workDir, ...parts }, context) {
@@ -94,10 +86,7 @@ export const takeBaseIso: Stage<{ readonly given: GivenBaseIso }, BaseIso, TakeB
   },
 };
 
-/**
- * Location of the metadata of a CoreOS stream. The metadata vouches for the ISO, so its address is
- * https.
- */
+/** Location of the metadata of a CoreOS stream. The metadata vouches for the ISO, so its address is https. */
 export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };
 
 export type ReadCoreosStreamInput = {
@@ -110,12 +99,7 @@ export type ReadCoreosStreamTools = {
   readonly tls?: TlsOptions;
 };
 
-/**
- * Reads the address and digest of the live ISO that a CoreOS stream has for an architecture. It
- * changes with the next build of CoreOS, so it is read each time.
- *
- * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`
- */
+/** The live ISO of a CoreOS stream changes with the next build of CoreOS, so it is read each time. */
 export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreosStreamTools> = {
   name: 'read CoreOS stream',
   async run({ stream, arch }, { http, tls }, { signal }) {
@@ -141,11 +125,7 @@ function readStreamFile(path: string): string {
 
 export type ScanBaseTools = { readonly digests: FileDigests };
 
-/**
- * Reads the base ISO once, and refuses any but a live ISO of CoreOS before anything large is fetched.
- *
- * @throws IntegrityError `base-iso.not-coreos`, `base-iso.changed`, `iso.truncated` and the like
- */
+/** Reads the base ISO once, and refuses any but a live ISO of CoreOS before anything large is fetched. */
 export const scanBase: Stage<{ readonly base: FileInput }, BaseScan, ScanBaseTools> = {
   name: 'scan base ISO',
   reuse: { kind: 'same-program', isUsable: () => true },
@@ -158,11 +138,6 @@ export const scanBase: Stage<{ readonly base: FileInput }, BaseScan, ScanBaseToo
     }
     const scan = encodeBaseScan(await scanBaseIso(base.path));
     if (scan.digest === base.digest) return scan;
-    await digests.forget(base.path);
-    throw new IntegrityError('base-iso.changed', `"${base.path}" changed while it was read`, {
-      expected: base.digest,
-      found: scan.digest,
-      hint: 'run the same command again when nothing writes to the file',
-    });
+    throw await baseChanged(base, digests, scan.digest);
   },
 };

@@ -27,9 +27,6 @@ export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
 /**
  * Fetches `openshift-install` of exactly this release, executable, with its release written into
  * it as `oc adm release extract` would.
- *
- * @throws ConfigError `installer.machine`; IntegrityError `release.component-missing`, `layer.file-missing`,
- * `installer.value-too-long`
  */
 export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstallerTools> = {
   name: 'fetch installer',
@@ -56,11 +53,7 @@ export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstalle
 
 export type IdentifyInstallerTools = { readonly digests: FileDigests };
 
-/**
- * Identifies the installer that the user names, by digest: the file may have been replaced since.
- *
- * @throws ConfigError `installer.missing`
- */
+/** Identifies the installer that the user names, by digest: the file may have been replaced since. */
 export const identifyInstaller: Stage<
   { readonly path: string },
   FileInput,

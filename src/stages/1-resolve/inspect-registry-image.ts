@@ -22,13 +22,8 @@ export type InspectRegistryImageInput = {
 };
 
 /**
- * Resolves the registry server's image to a digest and finds out how it is started. The layers of
- * a component are read for releases whose hosts need openssl from it; the layers of a configured
- * image are always read.
- *
- * @throws ConfigError `registry-image.architecture`, `registry-image.cluster-only`,
- * `registry-image.no-command`, `registry-image.not-distribution`, `registry-image.no-openssl`;
- * IntegrityError `registry-image.malformed`
+ * Resolves the registry server's image to a digest and finds out how it is started. The layers of a component
+ * are read for releases whose hosts need openssl from it; the layers of a configured image are always read.
  */
 export const inspectRegistryImage: Stage<
   InspectRegistryImageInput,

@@ -7,9 +7,7 @@ import type { Release } from '../../openshift/release/release.ts';
 import { resolveUpgradePath, type UpgradePath } from '../../openshift/release/upgrade-path.ts';
 
 export type PlanUpgradePathInput = {
-  /** The version that the cluster has. */
   readonly from: string;
-  /** The release that it is upgraded to. */
   readonly release: Release;
   /** Channel without a minor version. */
   readonly channel: string;
@@ -20,7 +18,6 @@ export type PlanUpgradePathInput = {
 
 type Tools = { readonly http: Http; readonly tls?: TlsOptions };
 
-/** Plans the releases that a cluster passes on its way. */
 export const planUpgradePath: Stage<PlanUpgradePathInput, UpgradePath, Tools> = {
   name: 'plan upgrade path',
   run: ({ arch, graphUrl: url, ...wanted }, { http, tls }, { signal }) =>

@@ -13,8 +13,9 @@ import {
 import {
   findSeedInfo,
   listSeedDifferences,
-  parseSeedVersion,
+  parseSeedCluster,
   SEED_INFO_PATH,
+  type SeedCluster,
 } from '../../openshift/installation/seed.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { readSystemName } from '../../openshift/release/os-stream.ts';
@@ -24,39 +25,39 @@ export type ReadSeedInput = { readonly seedImage: string; readonly arch: RpmArch
 
 export type ReadSeedTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };
 
-/**
- * Reads the version of the cluster that a seed was made from: from its label, else from a file in it,
- * whose layers stay in the cache. Empty for an image that does not tell it, and so is not a seed.
- */
-export const readSeedVersion: Stage<ReadSeedInput, string, ReadSeedTools> = {
+export const readSeed: Stage<ReadSeedInput, SeedCluster | undefined, ReadSeedTools> = {
   name: 'read seed version',
-  async run({ seedImage, arch }, { client, cache, workDir }, { signal, onProgress }) {
-    const tools = { client, cache, signal, onProgress };
-    const { reference, image } = await openImage(
-      tools,
-      parseReference(seedImage),
-      platformOf(arch),
-    );
-    const config = Buffer.from(await fetchBlob(tools, reference, image.config)).toString('utf8');
-    const label = findSeedInfo(config);
-    if (label !== undefined) return parseSeedVersion(label);
-    const directory = join(workDir, 'cache', 'seed');
-    const wanted = { reference, arch, path: SEED_INFO_PATH, directory, suffix: '.json' };
-    try {
-      const { path } = await extractComponentFile(wanted, tools);
-      return parseSeedVersion(await readFile(path, 'utf8'));
-    } catch (error) {
-      const isMissing = error instanceof IntegrityError && error.code === 'layer.file-missing';
-      if (isMissing) return '';
-      throw error;
-    }
-  },
+  run: (input, tools, { signal, onProgress }) =>
+    fetchSeedCluster(input, { ...tools, signal, onProgress }),
 };
+
+/**
+ * Reads the cluster that a seed was made from: from a label of the image, else from a file in it, whose layers
+ * stay in the cache. Undefined for an image that does not tell it, and so is not a seed.
+ */
+export async function fetchSeedCluster(
+  { seedImage, arch }: ReadSeedInput,
+  { workDir, ...tools }: ImageTools & { readonly workDir: string },
+): Promise<SeedCluster | undefined> {
+  const { reference, image } = await openImage(tools, parseReference(seedImage), platformOf(arch));
+  const config = Buffer.from(await fetchBlob(tools, reference, image.config)).toString('utf8');
+  const label = findSeedInfo(config);
+  if (label !== undefined) return parseSeedCluster(label);
+  const directory = join(workDir, 'cache', 'seed');
+  const wanted = { reference, arch, path: SEED_INFO_PATH, directory, suffix: '.json' };
+  try {
+    const { path } = await extractComponentFile(wanted, tools);
+    return parseSeedCluster(await readFile(path, 'utf8'));
+  } catch (error) {
+    const isMissing = error instanceof IntegrityError && error.code === 'layer.file-missing';
+    if (isMissing) return undefined;
+    throw error;
+  }
+}
 
 export type CompareSeedInput = {
   readonly base: FileInput;
   readonly seedVersion: string;
-  /** Version of the release, if one is named. */
   readonly releaseVersion?: string | undefined;
 };
 

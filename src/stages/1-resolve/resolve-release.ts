@@ -1,4 +1,4 @@
-import { restate } from '../../base/download/fill-file.ts';
+import { restate } from '../../base/download/source-answers.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/tls.ts';
@@ -31,14 +31,7 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
   readonly tls?: TlsOptions;
 };
 
-/**
- * Finds the release and reads its description in the payload. Only the layer with the release
- * manifests is fetched.
- *
- * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
- * IntegrityError `release.malformed`, `release.too-large`, `release.version-conflict`,
- * `release.manifest-unreadable`, `release.no-definitions`
- */
+/** Reads the description in the payload: only the layer with the release manifests is fetched. */
 export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
   name: 'resolve release',
   async run(input, tools, context) {
@@ -82,10 +75,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
 type NamedPayload = {
   readonly version: string;
   readonly payload: Reference;
-  /**
-   * True if the version is next to a pullspec; otherwise it is the exact version in the update
-   * graph.
-   */
+  /** True if the version is next to a pullspec; otherwise it is the exact version in the update graph. */
   readonly isByUrl: boolean;
 };
 

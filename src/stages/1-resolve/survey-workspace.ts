@@ -34,18 +34,14 @@ import { parseDocument } from '../../shape/parse-text.ts';
 export type SurveyWorkspaceInput = {
   /** An oc-mirror workspace: `mirrorPath` of the configuration. */
   readonly directory: string;
-  /**
-   * Host and port of the node's registry: it replaces the mirrored registry in mirrors and
-   * catalogs.
-   */
+  /** Host and port of the node's registry: it replaces the mirrored registry in mirrors and catalogs. */
   readonly registry: string;
 };
 
 /**
- * Lists the images of an oc-mirror workspace, with every manifest checked against its digest, and
- * puts the name of the node's registry into its resources. Unfinished
- * uploads are ignored. A mirror or catalog whose repository is not in the tree is left unchanged,
- * with a warning.
+ * Lists the images of an oc-mirror workspace, with every manifest checked against its digest, and puts the
+ * name of the node's registry into its resources. Unfinished uploads are ignored. A mirror or catalog whose
+ * repository is not in the tree is left unchanged, with a warning.
  */
 export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unknown> = {
   name: 'survey mirror',

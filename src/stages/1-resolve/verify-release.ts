@@ -23,15 +23,9 @@ import {
 import { verifyReleaseMessage } from '../../openshift/release/signature.ts';
 import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
 
-/*
- * The check of a release's signature: which sources are asked, in which order, and which answer
- * counts.
- */
+/* The check of a release's signature: which sources are asked, in which order, and which answer counts. */
 
-/**
- * Locations of release signatures and of their keys, and the treatment of a release without a
- * signature.
- */
+/** Locations of release signatures and of their keys, and the treatment of a release without a signature. */
 export type SignatureGate = {
   /** Path of a folder `sha256=HEX/signature-N`, or of a file with ConfigMaps. */
   readonly files?: string;
@@ -56,15 +50,10 @@ export type VerifyReleaseTools = { readonly http: Http; readonly tls?: TlsOption
 type Tools = VerifyReleaseTools & StageContext;
 
 /**
- * Verifies the release and adds the facts about its signature. Sources are asked by digest,
- * regardless of the registry that the release is read from, until one has a valid signature: the
- * named files, the workspace, the named store, then the public stores. The public stores have no
- * signatures of nightlies and CI builds, and are not asked for them; a build from a workspace waits
- * for no network.
- *
- * @throws IntegrityError `signature.missing`, `signature.unsigned`, and the codes of
- * `verifySignedMessage` and `verifyReleaseMessage`; RegistryError `signature.store-failed`;
- * ConfigError `signature.unreadable`, ...
+ * Verifies the release and adds the facts about its signature. Sources are asked by digest, regardless of the
+ * registry that the release is read from, until one has a valid signature: the named files, the workspace,
+ * the named store, then the public stores. The public stores have no signatures of nightlies and CI builds,
+ * and are not asked for them; a build from a workspace waits for no network.
  */
 export const verifyRelease: Stage<VerifyReleaseInput, Release, VerifyReleaseTools> = {
   name: 'verify release',
@@ -186,10 +175,7 @@ function judge(
   return { refused, accepted };
 }
 
-/**
- * Explains why no signature is valid. An invalid signature explains more than a missing one; both
- * explain more than a store that did not answer.
- */
+/** An invalid signature explains more than a missing one, and both more than a store without an answer. */
 function explain(release: Release, answers: readonly Answer[]): SealiftError {
   const { version } = release;
   for (const { from, refused: [first] = [] } of answers) {

@@ -39,8 +39,6 @@ const MOST_NAMED = 50;
  * Finds the images that a workspace's catalogs name and that its medium would not have where nodes
  * look for them: oc-mirror writes its resources after a partial mirror, too. Other images of a
  * plan are there, because the plan has their manifests; the files of their blobs are looked for.
- *
- * @throws IntegrityError `mirror.incomplete`; the errors of `requireLocalBlobs`
  */
 export const checkComplete: Stage<CheckCompleteInput, readonly AbsentImage[], CheckCompleteTools> =
   {

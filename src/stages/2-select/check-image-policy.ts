@@ -23,7 +23,6 @@ import {
 } from '../../registry/index.ts';
 
 export type CheckImagePolicyInput = {
-  /** The release whose nodes pull the images. */
   readonly release: Release;
   readonly plan: MirrorPlan;
   /** Absent: the media decide for themselves; see `disablesImagePolicy`. */
@@ -40,7 +39,6 @@ export type ImagePolicyCheck = {
   readonly isDisabled: boolean;
   /** Number of images that the policies apply to. */
   readonly images: number;
-  /** Images that a node does not pull. */
   readonly refused: readonly PulledProblem[];
 };
 
@@ -51,10 +49,9 @@ export type CheckImagePolicyTools = Pick<ImageTools, 'cache'> & {
 type Tools = CheckImagePolicyTools & StageContext;
 
 /**
- * Finds the images that a node of a release refuses to pull, because no signature on the medium is
- * by the key that a ClusterImagePolicy of the payload names. Nodes read signatures only under the
- * tag `sha256-HEX.sig`, of the manifest of their own platform; if there is no such tag, a bundle
- * of cosign 3 is looked for.
+ * Finds the images that a node of a release refuses to pull, because no signature on the medium is by the key
+ * that a ClusterImagePolicy of the payload names. Nodes read signatures only under the tag `sha256-HEX.sig`,
+ * of the manifest of their own platform; if there is no such tag, a bundle of cosign 3 is looked for.
  */
 export const checkImagePolicy: Stage<
   CheckImagePolicyInput,
@@ -111,10 +108,7 @@ function listCandidates(policies: readonly ImagePolicy[], plan: MirrorPlan): Can
     });
 }
 
-/**
- * Media types of indexes. Nodes ask for the signature of the manifest that they run, not of the
- * list that contains it.
- */
+/** Nodes ask for the signature of the manifest that they run, not of the list that contains it. */
 const INDEXES: readonly string[] = [MEDIA_TYPE.ociIndex, MEDIA_TYPE.dockerList];
 
 async function findProblem(
@@ -132,9 +126,7 @@ async function findProblem(
   return [{ ...REFUSED, name: image.name, image: reference, problem }];
 }
 
-/**
- * A warning only: the medium is built, because nodes can be configured to accept the image.
- */
+/** A warning only: the medium is built, because nodes can be configured to accept the image. */
 const REFUSED = { severity: 'warning', code: 'signature.image-refused' } as const;
 
 /** The image that cosign attaches to another, where nodes look for it. */
@@ -157,7 +149,6 @@ function createAttachedFinder(plan: MirrorPlan): FindAttached {
   };
 }
 
-/** Reads the attached image of a plan, and judges it. */
 async function judgePlanned(
   { source }: PlannedImage,
   signed: Signed,
@@ -170,10 +161,7 @@ async function judgePlanned(
 const MOST_BUNDLES = 16;
 const LARGEST_BUNDLE = 64 << 10;
 
-/**
- * Explains a missing signature. A registry that cannot list what is attached has no signature
- * where nodes look for it, either.
- */
+/** A registry that cannot list what is attached has no signature where nodes look for it, either. */
 async function explainAbsent(image: PlannedImage, signed: Signed, tools: Tools): Promise<string> {
   try {
     return (await hasBundle(image, signed, tools))

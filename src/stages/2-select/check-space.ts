@@ -13,7 +13,6 @@ import { surveyPartial } from '../../pour/index.ts';
 export type CheckSpaceInput = {
   readonly plan: MirrorPlan;
   readonly output: string;
-  /** The block device that takes the ISO, if it is one. */
   readonly device?: BlockDevice;
   /** True if the output already exists, whole, or goes elsewhere: it needs no room here. */
   readonly isThere?: boolean;
@@ -30,14 +29,12 @@ export type CheckSpaceTools = {
 /**
  * Fails before the first large download if not even the payload and its unpacked files fit. The
  * exact check comes with the layout. Returns the free bytes of the output's file system.
- *
- * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
  */
 export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
   name: 'check space',
   async run({ plan, output, device, maxSize, isThere = false }, { cache, seeds, workDir }) {
     checkPayloadSize(plan, maxSize);
-    const missing = await findMissing(plan, { cache, seeds });
+    const missing = await findMissing(plan.blobs, { cache, seeds });
     const unpacked = missing.filter(({ users }) => users.some((user) => UNPACKED.includes(user)));
     const { allocated } = await surveyPartial({ size: 0, extents: [] }, output);
     return requireSpace({

@@ -54,11 +54,8 @@ export type PlanMirrorInput = {
   readonly includeSignatures: boolean;
   /** Hosts whose images are known to have no signatures, or whose answers about them are wrong. */
   readonly noSignaturesFrom?: readonly string[];
-  /**
-   * The oc-mirror workspace that images come from, if there is one: everything in it is carried.
-   */
+  /** The oc-mirror workspace that images come from, if there is one: everything in it is carried. */
   readonly workspace?: SurveyedWorkspace;
-  /** The registry server, if it is carried. */
   readonly registryImage?: Reference;
 };
 
@@ -67,13 +64,7 @@ export type PlanMirrorTools = Pick<ImageTools, 'client' | 'cache'> & {
   readonly concurrency?: number;
 };
 
-/**
- * Fetches every manifest of everything that is wanted, and no layer. Everything that is missing is
- * reported at once.
- *
- * @throws ConfigError `mirror.twice`, `mirror.conflict`, `mirror.release-blocked`,
- * `catalog.image-reference`, `image.no-platform`; RegistryError `mirror.images-missing`
- */
+/** Fetches every manifest that is wanted, and no layer. Everything that is missing is reported at once. */
 export const planMirror: Stage<PlanMirrorInput, MirrorPlan, PlanMirrorTools> = {
   name: 'plan mirror',
   run: (input, { client, cache, concurrency = 16 }, { signal, onProgress }) =>
@@ -115,10 +106,7 @@ async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPl
   });
 }
 
-/**
- * Finds signatures of images. Signatures of a workspace's other images are images of the workspace
- * themselves.
- */
+/** Signatures of a workspace's other images are images of the workspace themselves. */
 async function findSignatures(
   carried: readonly FetchedImage[],
   { includeSignatures, noSignaturesFrom }: PlanMirrorInput,
@@ -167,8 +155,6 @@ export type PrecacheTools = Pick<ImageTools, 'client' | 'cache'> & { readonly wo
 /**
  * Reads the images that an installation pulls besides the seed, as the seed names them. Its layers
  * stay in the cache: they are poured from there.
- *
- * @throws IntegrityError `layer.file-missing`; ConfigError `reference.malformed`
  */
 export const readPrecacheList: Stage<PrecacheInput, readonly string[], PrecacheTools> = {
   name: 'read precache list',

@@ -31,11 +31,8 @@ import type { Selection } from '../../openshift/mirror/fetch.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { type Descriptor, parseReference, type Reference } from '../../registry/index.ts';
 
-/** A catalog of the configuration and the selection from it. */
 export type WantedCatalog = CatalogSelection & {
-  /**
-   * Reference of the catalog's image, or the configuration's name of the catalog on this machine.
-   */
+  /** Reference of the catalog's image, or the configuration's name of the catalog on this machine. */
   readonly catalog: string;
   readonly local?: LocalCatalog;
   readonly targetCatalog?: string;
@@ -67,9 +64,6 @@ type Tools = ImageTools & {
  * Reads every catalog, selects from it, and makes the image that is carried in its place; a catalog
  * that is selected whole is carried unchanged. Bundles that selected bundles
  * require are looked for in all catalogs together. Problems of all of them are reported.
- *
- * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that
- * fails, or `catalog.several` with the kind of the first.
  */
 export const selectOperators: Stage<
   SelectOperatorsInput,
@@ -164,7 +158,6 @@ async function makeCatalog(
 type OpenCatalog = {
   readonly image: CatalogImage;
   readonly reference: Reference;
-  /** Directory with the files of the catalog. */
   readonly directory: string;
 };
 
@@ -195,10 +188,7 @@ function readTarget({ local, targetCatalog, targetTag }: WantedCatalog) {
   };
 }
 
-/**
- * Puts content that no registry has into the cache, in which the plan and the pour find it by
- * digest.
- */
+/** Puts content that no registry has into the cache, in which the plan and the pour find it by digest. */
 async function rebuild(
   parts: Parameters<typeof rebuildCatalog>[0],
   { cache }: ImageTools,
@@ -212,10 +202,7 @@ async function rebuild(
   return { digest: made.top.descriptor.digest, blobs };
 }
 
-/**
- * Summarises failures: a mistake in this program comes first; otherwise several failures become
- * one.
- */
+/** Summarises failures: a mistake in this program comes first; otherwise several failures become one. */
 function summarise(failures: readonly unknown[]): unknown {
   const bug = failures.find((failure) => !(failure instanceof SealiftError));
   const foreseen = failures.filter((failure) => failure instanceof SealiftError);

@@ -16,6 +16,7 @@ import {
 } from '../../openshift/node/cluster.ts';
 import { hashCorePassword, type EmbeddedTree, drawSalt } from '../../openshift/node/install.ts';
 import type { NodeManifest } from '../../openshift/node/manifests.ts';
+import type { RegistryCarrier } from '../../openshift/node/registry.ts';
 import { OVERRIDES } from '../../openshift/release/gates.ts';
 import { disablesImagePolicy, leavesOverrides } from '../../openshift/release/image-policy.ts';
 import { formatReference } from '../../registry/index.ts';
@@ -26,6 +27,10 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly stopLocalRegistry: boolean;
     readonly skipLocalRegistry: boolean;
     readonly registryData: 'copy' | 'medium';
+    /** Default: `iso`. */
+    readonly registryOn?: RegistryCarrier;
+    /** Further kernel arguments of the recovery entry. */
+    readonly menuKargs?: readonly string[];
     readonly manifests: {
       readonly extra: readonly NodeManifest[];
       readonly crs: readonly NodeManifest[];
@@ -41,19 +46,11 @@ export type RenderBootstrapInput = CarriedForCluster &
 export type RenderedBootstrap = {
   /** JSON text. */
   readonly ignition: string;
-  /**
-   * Warnings about what a cluster of this release cannot take as it is, or handles differently
-   * from others.
-   */
+  /** Warnings about what a cluster of this release cannot take as it is, or handles differently. */
   readonly warnings: readonly string[];
 };
 
-/**
- * Renders the system configuration of the medium. Holds the hash of core's password if there is
- * one, and no other secret.
- *
- * @throws IntegrityError `ignition.invalid` if the rendered config breaks a rule of the format
- */
+/** Renders the system configuration. Its only secret, if any, is the hash of core's password. */
 export const renderBootstrap: Stage<
   RenderBootstrapInput,
   RenderedBootstrap,
@@ -72,9 +69,8 @@ export const renderBootstrap: Stage<
 };
 
 /**
- * Draws the salt of core's password: random, so that no attacker can hash a dictionary for all
- * media of a release, and stored with the password that it belongs to, so that the same password
- * gives the same medium.
+ * Draws the salt of core's password: random, so that no attacker can hash a dictionary for all media of a
+ * release, and stored with the password that it belongs to, so that the same password gives the same medium.
  */
 export const drawPasswordSalt: Stage<{ readonly password: Sealed }, string, unknown> = {
   name: 'draw password salt',

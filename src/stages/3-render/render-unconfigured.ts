@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { formatUuid, markUuid } from '../../base/uuid.ts';
 import type { Stage } from '../../engine/index.ts';
 import {
   decodeFileContent,
@@ -23,8 +24,6 @@ export type RenderUnconfiguredInput = {
 /**
  * Renders the user's configuration without values of a site, as JSON text: the installer's output,
  * fitted to the medium, or the embedded templates.
- *
- * @throws IntegrityError `ignition.malformed`, `ignition.invalid`, `installer.other-release`
  */
 export const renderUnconfigured: Stage<RenderUnconfiguredInput, string, unknown> = {
   name: 'render unconfigured',
@@ -40,9 +39,8 @@ function render({ installed, ...input }: RenderUnconfiguredInput): IgnitionConfi
 }
 
 /**
- * Replaces the random id that the installer draws for the infrastructure environment. Ours comes
- * from the release's digest: the same inputs give the same medium, and a resumed build finds the
- * layout it began with.
+ * Replaces the random id that the installer draws for the infrastructure environment. Ours comes from the
+ * release's digest: the same inputs give the same medium, and a resumed build finds the layout it began with.
  */
 function settleInfraEnvId(config: IgnitionConfig, seed: string): IgnitionConfig {
   const files = config.storage?.files ?? [];
@@ -57,16 +55,13 @@ function settleFile(file: File, seed: string): File {
   if (text === undefined) return file;
   const settled = text
     .toString('utf8')
-    .replace(/^INFRA_ENV_ID=.*$/m, `INFRA_ENV_ID=${formatUuid(seed)}`);
+    .replace(/^INFRA_ENV_ID=.*$/m, `INFRA_ENV_ID=${seedUuid(seed)}`);
   const { contents } = textFile(file.path, settled, file.mode ?? 0o600);
   return contents === undefined ? file : { ...file, contents };
 }
 
-/** Formats a UUID by RFC 9562 5.8, version 8: bits of a SHA-256. */
-function formatUuid(seed: string): string {
-  const bytes = createHash('sha256').update(`infra-env ${seed}`).digest().subarray(0, 16);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const hex = bytes.toString('hex');
-  return [8, 12, 16, 20, 32].map((end, i) => hex.slice([0, 8, 12, 16, 20][i], end)).join('-');
+/** A UUID of version 8 (RFC 9562 5.8): bits of a SHA-256. */
+function seedUuid(seed: string): string {
+  const hash = createHash('sha256').update(`infra-env ${seed}`).digest();
+  return formatUuid(markUuid(hash.subarray(0, 16), 8));
 }

@@ -7,7 +7,6 @@ import { digestOpenFile, makeDirectory, writeFileAtomic } from '../../base/disk/
 import { openListed, pathOfOpen, readOwnFile } from '../../base/disk/open-file.ts';
 import { IntegrityError, ToolError } from '../../base/errors.ts';
 import { runProcess } from '../../base/process.ts';
-import { rememberSecret } from '../../base/text/redact.ts';
 import type { Sealed, Stage, StageContext } from '../../engine/index.ts';
 import { parseIgnition } from '../../ignition/index.ts';
 
@@ -19,8 +18,6 @@ export type RunInstallerInput = {
   readonly files: readonly { readonly path: string; readonly text: Sealed }[];
   /** Variables besides PATH and HOME; absent if no others are needed. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Never shown, regardless of what the installer prints. */
-  readonly pullSecret?: Sealed;
 };
 
 export type RunInstallerTools = {
@@ -31,15 +28,11 @@ export type RunInstallerTools = {
 };
 
 /**
- * Runs the installer for `unconfigured-agent.ign` as it writes it. The installer draws ids and
- * keys at random, so its result is stored and reused: a build that continues, or is repeated,
- * gives the same medium.
+ * Runs the installer for `unconfigured-agent.ign` as it writes it. The installer draws ids and keys at
+ * random, so its result is stored and reused: a build that continues, or is repeated, gives the same medium.
  *
- * It sees its own directory (0700, removed in any case) and, from the environment, only what the
- * inputs contain.
- *
- * @throws ToolError `tool.failed`, `tool.timeout`, `installer.no-output`; IntegrityError
- * `installer.changed`, `ignition.malformed`
+ * It sees its own directory (0700, removed in any case) and, from the environment, only what the inputs
+ * contain.
  */
 export const runInstaller: Stage<RunInstallerInput, string, RunInstallerTools> = {
   name: 'run installer',
@@ -70,9 +63,8 @@ export const runInstaller: Stage<RunInstallerInput, string, RunInstallerTools> =
 };
 
 /**
- * Opens the installer so that the executed file is the one that the result is stored under: the
- * open file is hashed and then executed. Only we can write to it: a file outside of the work
- * directory is copied.
+ * Opens the installer so that the executed file is the one that the result is stored under: the open file is
+ * hashed and then executed. Only we can write to it: a file outside of the work directory is copied.
  */
 async function openInstaller(
   { path, digest }: FileInput,
@@ -107,14 +99,12 @@ const explainChange = ({
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Path of the open installer, and the directory that it works in. */
 type Execution = RunInstallerInput & { readonly program: string; readonly assets: string };
 
 async function execute(
-  { program, assets, installer, args, environment, pullSecret }: Execution,
+  { program, assets, installer, args, environment }: Execution,
   { installerLimit, signal }: RunInstallerTools & StageContext,
 ): Promise<void> {
-  if (pullSecret) rememberSecret(pullSecret.reveal());
   await runProcess(program, [...args, '--dir', assets], {
     cwd: assets,
     env: { ...environment, PATH, HOME: assets },

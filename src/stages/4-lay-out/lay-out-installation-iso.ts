@@ -74,9 +74,6 @@ export type EmbedAreaUse = {
 /**
  * Lays out the base ISO with an Ignition config in its embed area and nothing else changed, unless
  * it carries images. A config that is too large for the area gets a larger one, behind the base.
- *
- * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`;
- * ConfigError `base-iso.architecture`
  */
 export const layOutInstallationIso: Stage<
   InstallationIsoParts,
@@ -117,10 +114,7 @@ async function layOut(
 
 const OTHER_BASE = 'give another live ISO, or set architecture in the configuration';
 
-/**
- * Lists the files in the area. A wrong description of the area would cause other bytes to be
- * overwritten.
- */
+/** Lists the files in the area. A wrong description of the area would cause other bytes to be overwritten. */
 async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly string[]> {
   try {
     const files = await decodeInitrd(await iso.readBytes(area.offset, area.size));

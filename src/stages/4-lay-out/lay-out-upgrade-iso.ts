@@ -5,9 +5,10 @@ import { formatReadableJson } from '../../base/text/json.ts';
 import type { Stage } from '../../engine/index.ts';
 import { createEmptyImage, type Layout, layOutIso, type Places } from '../../iso/index.ts';
 import { describeMedium } from '../../media/describe.ts';
-import { type IndexCatalog } from '../../media/index-catalogs.ts';
+import { describeCatalogs } from '../../media/index-catalogs.ts';
 import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/media-index.ts';
 import { planMediaRegistry } from '../../media/tree.ts';
+import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { UPGRADE_LABEL_PREFIX } from '../../openshift/node/upgrade.ts';
 import { digestOfRelease, type Release, describeRelease } from '../../openshift/release/release.ts';
@@ -16,22 +17,17 @@ import { formatReference, type RegistryFile } from '../../registry/index.ts';
 
 export type UpgradeIsoParts = {
   readonly release: Release;
-  /** Releases that an upgrade passes on its way. */
   readonly passed?: readonly Release[];
   readonly path: UpgradePath;
   readonly plan: MirrorPlan;
-  /** The offers of the catalogs, for the index. */
-  readonly catalogs: readonly IndexCatalog[];
+  readonly catalogs: readonly SelectedCatalog[];
   /** Places of the ISO that this one replaces. */
   readonly places?: Places;
   /** Seconds since 1970, for everything on the medium; default: the release's creation. */
   readonly epoch?: number;
 };
 
-/**
- * Lays out the whole upgrade ISO, before a byte of it is written: a small root, the registry and
- * the index. It does not boot. Fetches nothing.
- */
+/** Lays out a small root, the registry and the index. The ISO does not boot. Fetches nothing. */
 export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: BlobCache }> = {
   name: 'lay out ISO',
   async run(parts, { cache }) {
@@ -58,7 +54,7 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
             extents,
             areas,
             releases: [...(parts.passed ?? []), release],
-            catalogs: parts.catalogs,
+            catalogs: describeCatalogs(parts.catalogs),
             release: describeRelease(release),
           }),
       },
@@ -67,9 +63,8 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
 };
 
 /**
- * The volume label by which hosts recognize an upgrade ISO, `upgrade_<version>`. A version that
- * does not fit, such as the version of a nightly build, is cut at its first hyphen and followed by
- * a part of the digest.
+ * The volume label by which hosts recognize an upgrade ISO, `upgrade_<version>`. A version that does not fit,
+ * such as the version of a nightly build, is cut at its first hyphen and followed by a part of the digest.
  */
 export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference'>): string {
   const label = `${UPGRADE_LABEL_PREFIX}${release.version}`;
@@ -86,10 +81,7 @@ const MAX_LABEL = 32;
 /** Hex digits of the release's digest in a label that has no room for the whole version. */
 const HASH_SIZE = 8;
 
-/**
- * The small root of an upgrade ISO: `release.env`, which upgrade scripts of any maker read, and
- * `release.json`, which describes the purpose of the ISO.
- */
+/** `release.env`, which upgrade scripts of any maker read, and `release.json` with the purpose of the ISO. */
 function renderUpgradeRoot(medium: {
   readonly release: Release;
   readonly path: UpgradePath;

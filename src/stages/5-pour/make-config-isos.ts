@@ -1,11 +1,15 @@
 import { basename, join } from 'node:path';
-import type { Digest } from '../../base/digest.ts';
+import { digestOf, type Digest } from '../../base/digest.ts';
 import { syncDirectory } from '../../base/disk/files.ts';
 import type { Lease } from '../../base/disk/succession.ts';
-import type { FileProblem } from '../../base/errors.ts';
+import { ConfigError, type FileProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { readProgramDigest } from '../../base/program.ts';
 import { type MappedStage, mapStage } from '../../engine/index.ts';
+import { type LiveMedium, readLiveMedium } from '../../media/config-image.ts';
+import { useMedium } from '../../media/open.ts';
+import { type NetworkTool, planHosts } from '../../nmstate/index.ts';
+import type { AgentImageParts } from '../../sites/compose/agent-image.ts';
 import {
   composeSite,
   hasOutputs,
@@ -15,7 +19,14 @@ import {
 import type { StateSite, RetainedIdentity } from '../../sites/identity/identity.ts';
 import type { Keys } from '../../sites/identity/keys.ts';
 import type { SiteReader } from '../../sites/reader.ts';
-import { type Site, findingOfError, isOfOneSite, warnOfFile } from '../../sites/site.ts';
+import {
+  type AgentSite,
+  type Site,
+  findingOfError,
+  listHostNetworks,
+  isOfOneSite,
+  warnOfFile,
+} from '../../sites/site.ts';
 import { claimFiles, type ListedIds } from '../../sites/state/claim.ts';
 import {
   STATE_DIRECTORY,
@@ -38,7 +49,6 @@ import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from '../req
 
 /* The making of configuration ISOs: it decides which sites are made, and with which identities. */
 
-/** The result for one site. */
 export type SiteOutcome =
   | {
       readonly kind: 'made' | 'reused';
@@ -46,7 +56,6 @@ export type SiteOutcome =
       readonly outputs: SiteOutputs;
       /** The rotation that its keys were made in, if any. */
       readonly rotation?: string;
-      /** Warnings of what happened while it was made. */
       readonly findings: readonly FileProblem[];
     }
   | { readonly kind: 'failed'; readonly finding: FileProblem };
@@ -55,7 +64,6 @@ export type SiteOutcome =
 export type ListedSites = ReadonlyMap<string, ListedIds>;
 
 export type SitesToMake = {
-  /** Names of all sites. */
   readonly names: readonly string[];
   /** Sites without objections, with the digest of their inputs. */
   readonly good: readonly { readonly name: string; readonly inputs: Digest }[];
@@ -69,28 +77,26 @@ type SiteInputs = {
   readonly name: string;
   /** Digest of the inputs of the site, which `reader` has. */
   readonly digest: Digest;
-  /** The identity that an earlier producer left. */
   readonly retained?: RetainedIdentity;
+  /** Digest of what is taken from the medium. */
+  readonly medium?: Digest;
 };
 
 type MakeTools = {
   readonly reader: SiteReader;
   readonly keys: Keys;
   readonly writer: SiteWriter;
+  readonly nmstate?: NetworkTool | undefined;
+  /** The medium of the sites that agents install. */
+  readonly live?: LiveMedium | undefined;
   readonly stateOf: (name: string) => SiteState;
   readonly findRetained: FindRetained;
 };
 
-/**
- * Sites in progress: files of half of them are synced together while the other half are composed.
- */
+/** Sites in progress: files of half of them are synced together while the other half are composed. */
 const AT_ONCE = 2 * SITES_AT_ONCE;
 
-/**
- * Makes the ISOs of all sites without objections, except the ISOs that already exist.
- *
- * @throws DiskError; ConfigError `retained.ambiguous`, `retained.empty`
- */
+/** Makes the ISOs of all sites without objections, except the ISOs that already exist. */
 export async function makeSites(
   { names, good, reader }: SitesToMake,
   request: ListedRequest,
@@ -111,6 +117,11 @@ export async function makeSites(
         reader,
         findRetained,
         keys: tools.keys,
+        nmstate: tools.nmstate,
+        live:
+          request.medium === undefined
+            ? undefined
+            : await useMedium(request.medium, readLiveMedium),
         writer: createSiteWriter(tools.lease),
         stateOf: openStates({ ...request, rotation, inputs: listInputs(request) }),
       },
@@ -150,10 +161,7 @@ async function openRetainedOf(
   return find;
 }
 
-/**
- * Decides the rotation of this run. A run that must not rotate ends the rotation that an earlier
- * one began.
- */
+/** A run that must not rotate ends the rotation that an earlier one began. */
 async function decideRotation(
   { rotate, newIdentities, out }: ConfigIsosRequest,
   { emit }: ConfigIsosTools,
@@ -171,31 +179,39 @@ async function decideRotation(
   return rotation;
 }
 
-/**
- * Makes the ISO of a site, and the files next to it. A problem with one site only is the outcome
- * of that site.
- */
-const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools, Omit<SiteInputs, 'retained'>> = {
+/** Makes the ISO of a site and the files next to it. A problem with one site is the outcome of that site. */
+const makeIsos: MappedStage<
+  SiteInputs,
+  SiteOutcome,
+  MakeTools,
+  Omit<SiteInputs, 'retained' | 'medium'>
+> = {
   name: 'make ISOs',
   items: 'sites',
-  bind: async ({ name, digest }, { findRetained }) => ({
+  bind: async ({ name, digest }, { findRetained, live }) => ({
     name,
     digest,
-    ...withoutUndefined({ retained: await findRetained(name) }),
+    ...withoutUndefined({
+      retained: await findRetained(name),
+      medium: live && digestMedium(live),
+    }),
   }),
-  async run({ name, digest, retained }, { reader, keys, writer, stateOf }, signal) {
+  async run({ name, digest, retained }, { reader, keys, writer, stateOf, ...media }, signal) {
     const site = await reader.recall(name, digest);
     const state = stateOf(name);
     const { places, rotation } = state;
     const wish = { ...state, name, site: stateSiteOf(site), retained, keys, signal };
     const provided = await provideIdentity(wish);
-    const composed = composeSite(site, { places, provided, retained });
+    const image = site.kind === 'agent' ? await planParts(site, media, signal) : undefined;
+    const composed = composeSite(site, { places, provided, retained, image });
     const { isThere, made, outputs } = composed;
-    const remains = isThere ? [] : await claimFiles({ ...state, provided });
+    const isForAgents = site.kind === 'agent';
+    const remains = isThere ? [] : await claimFiles({ ...state, provided, isForAgents });
     await writer.write(composed);
     const isHashOnly = retained !== undefined && provided.state.identity.password.text === '';
     const findings = [
       ...provided.findings,
+      ...composed.cautions.map((caution) => warnOfFile(basename(places.iso), caution)),
       ...tellRemains(places, remains),
       ...(isHashOnly ? [tellNoPassword(places)] : []),
     ];
@@ -219,11 +235,46 @@ const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools, Omit<SiteInputs,
   },
 };
 
-const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
-  clusterName: install.clusterName,
-  baseDomain: install.baseDomain,
-  ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
-});
+function stateSiteOf(site: Site): StateSite {
+  if (site.kind === 'agent') {
+    const { name: clusterName, baseDomain } = site.cluster;
+    return { clusterName, baseDomain, isForAgents: true };
+  }
+  const { install, imageBased } = site;
+  return {
+    clusterName: install.clusterName,
+    baseDomain: install.baseDomain,
+    ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
+  };
+}
+
+async function planParts(
+  { name, cluster }: AgentSite,
+  { live, nmstate: tool }: Pick<MakeTools, 'live' | 'nmstate'>,
+  signal: AbortSignal,
+): Promise<AgentImageParts> {
+  if (live === undefined) {
+    throw new ConfigError(
+      'config-iso.no-medium',
+      `${name} is installed by agents, and no medium is named`,
+      {
+        hint: 'name the live ISO that its hosts boot with --medium',
+      },
+    );
+  }
+  const networks = await planHosts(listHostNetworks(cluster), {
+    tool,
+    signal,
+    warn: () => undefined,
+  });
+  return { live, networks };
+}
+
+function digestMedium({ system, ...others }: LiveMedium): Digest {
+  const { loader, clusterImageSet, texts, paths } = system;
+  const set = clusterImageSet && Buffer.from(clusterImageSet).toString('utf8');
+  return digestOf(JSON.stringify([others, loader, set, [...texts], [...paths].sort()]));
+}
 
 function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly FileProblem[] {
   if (names.length === 0) return [];

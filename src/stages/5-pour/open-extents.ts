@@ -8,6 +8,8 @@ import { parseReference, type RegistryClient } from '../../registry/index.ts';
 
 export type ExtentSources = {
   readonly base?: FileInput | undefined;
+  /** Further files, which extents name by digest. */
+  readonly files?: readonly FileInput[] | undefined;
   readonly digests: FileDigests;
   readonly blobs: readonly PlannedBlob[];
   readonly cache: BlobCache;
@@ -52,15 +54,18 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
 }
 
 async function openBase(
-  { base, digests }: ExtentSources,
+  { base, files = [], digests }: ExtentSources,
   extent: Extent,
   { offset, rank }: OpenExtentOptions,
 ): Promise<OpenExtent> {
-  if (!base)
+  const { from } = extent.source as Extract<Extent['source'], { kind: 'base' }>;
+  const file = from ? [base, ...files].find((one) => one?.digest === from.file) : base;
+  if (!file)
     throw new Error(`the extent at byte ${extent.offset} is part of a base, but there is no base`);
   const [source] = rank([BASE]);
-  if (!source) throw await baseChanged(base, digests);
-  return { kind: 'file', path: base.path, position: extent.offset + offset, source };
+  if (!source) throw await baseChanged(file, digests);
+  const position = (from?.offset ?? extent.offset) + offset;
+  return { kind: 'file', path: file.path, position, source };
 }
 
 const remoteSources = (blob: PlannedBlob, client: ExtentSources['client']): BlobSource[] =>

@@ -13,9 +13,8 @@ import { parseReference, type Reference } from '../../registry/index.ts';
 import type { StageTools } from '../tools.ts';
 
 /*
- * The last step of every ISO: an output that is already finished is recognized; else its bytes are
- * brought into a file, a device, an object or an artifact, verified, and the ISO is sealed with
- * checksum and report.
+ * The last step of every ISO: an output that is already finished is recognized; else its bytes are brought
+ * into a file, a device, an object or an artifact, verified, and the ISO is sealed with checksum and report.
  */
 
 export type PourIsoInput = {
@@ -23,10 +22,11 @@ export type PourIsoInput = {
   readonly layout: Layout;
   /** Absent if the layout has no bytes of a base. */
   readonly base?: FileInput;
+  /** Further files that have bytes of the layout. */
+  readonly files?: readonly FileInput[];
   readonly blobs: readonly PlannedBlob[];
   /** Bytes that come over the network, as far as the plan knows. */
   readonly toFetch: number;
-  /** Permission bits of the output. */
   readonly mode: number;
   /** True if the digest of the whole is computed in any case. */
   readonly checksum: boolean;
@@ -62,7 +62,7 @@ type PourIsoTools = Pick<StageTools, 'client' | 'openExtents' | 'isos' | 'openOu
 /** Brings an ISO to its place and seals it; writes no byte if an earlier build has finished it. */
 export const pourAndSeal: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
   name: 'pour ISO',
-  async run({ place, report, stages, base, blobs, toFetch, ...work }, tools, context) {
+  async run({ place, report, stages, base, files, blobs, toFetch, ...work }, tools, context) {
     const started = performance.now();
     const { client, isos, openExtents, openOutput } = tools;
     const { size } = work.layout;
@@ -73,7 +73,7 @@ export const pourAndSeal: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
       ? describeUntouched(size, finished)
       : await output.put({
           ...work,
-          openExtent: openExtents({ base, blobs }),
+          openExtent: openExtents({ base, files, blobs }),
           sourcesOf: listSources(blobs),
           onProgress(bytes, total, fetched) {
             const network = { bytes: fetched, total: Math.max(toFetch, fetched) };
@@ -127,7 +127,6 @@ export type CompareIsoInput = {
   readonly output: string;
 };
 
-/** Compares an existing ISO with what would be poured. */
 export const compareIso: Stage<CompareIsoInput, LayoutComparison, object> = {
   name: 'compare ISO',
   run: ({ layout, output }, _, watched) => compareLayout(output, layout, watched),

@@ -1,3 +1,8 @@
+import { digestOf } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { openConfigImage } from '../../media/config-image.ts';
+import { readConfiguredCluster } from '../../openshift/agent/cluster.ts';
+import { CONFIG_IMAGE_LABEL } from '../../openshift/agent/live-system.ts';
 import {
   redactReconfiguration,
   type JsonValue,
@@ -5,11 +10,34 @@ import {
   type ConfigIso,
 } from '../../sites/config-iso.ts';
 
-/** Reads a configuration ISO with its secrets redacted, so that it may be shown. */
+/** Reads a configuration ISO or image with its secrets redacted, so that it may be shown. */
 export async function showConfigIso(path: string): Promise<ConfigIso> {
-  const iso = await readConfigIso(path);
-  return { ...iso, manifest: redactReconfiguration(iso.manifest) };
+  const iso = await readEither(path);
+  return { ...iso, manifest: redactManifest(iso) };
 }
+
+/** A configuration image has its members as files, and a description of its cluster as manifest. */
+async function readEither(path: string): Promise<ConfigIso> {
+  const { label, size, archive, problem } = await openConfigImage(path);
+  if (label !== CONFIG_IMAGE_LABEL) return readConfigIso(path);
+  if (!archive) {
+    throw new IntegrityError('config-image.archive', problem?.problem ?? 'there is no archive');
+  }
+  const entries = [...archive.files].map(([name, data]) => ({
+    path: name,
+    size: data.length,
+    digest: digestOf(data),
+  }));
+  const manifest = JSON.parse(JSON.stringify(readConfiguredCluster(archive))) as JsonValue;
+  return { volumeId: label, size, entries: sortByPath(entries), manifest };
+}
+
+const sortByPath = (entries: ConfigIso['entries']): ConfigIso['entries'] =>
+  entries.toSorted((a, b) => (a.path < b.path ? -1 : 1));
+
+/** The description of a cluster has no secret. */
+const redactManifest = ({ volumeId, manifest }: ConfigIso): JsonValue =>
+  volumeId === CONFIG_IMAGE_LABEL ? manifest : redactReconfiguration(manifest);
 
 /** A difference between two configuration ISOs; secrets are masked. */
 export type ConfigIsoDifference = {
@@ -23,12 +51,12 @@ export type ConfigIsoDifference = {
 
 /** Finds the differences between two configuration ISOs, the manifest member by member. */
 export async function diffConfigIsos(a: string, b: string): Promise<ConfigIsoDifference[]> {
-  const [left, right] = [await readConfigIso(a), await readConfigIso(b)];
+  const [left, right] = [await readEither(a), await readEither(b)];
   const labels = { a: left.volumeId, b: right.volumeId };
   return [
     ...(labels.a === labels.b ? [] : [{ kind: 'volume' as const, path: 'label', ...labels }]),
     ...compare('file', describeFiles(left), describeFiles(right)),
-    ...compare('manifest', flatten(left.manifest), flatten(right.manifest)),
+    ...compare('manifest', flatten(left), flatten(right)),
   ];
 }
 
@@ -45,9 +73,9 @@ const describeFiles = ({ entries }: ConfigIso): Compared =>
     }),
   );
 
-function flatten(manifest: JsonValue): Compared {
-  const shown = leavesOf(redactReconfiguration(manifest));
-  const leaves = [...leavesOf(manifest)];
+function flatten(iso: ConfigIso): Compared {
+  const shown = leavesOf(redactManifest(iso));
+  const leaves = [...leavesOf(iso.manifest)];
   return new Map(leaves.map(([path, value]) => [path, { value, shown: shown.get(path) ?? '' }]));
 }
 

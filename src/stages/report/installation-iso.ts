@@ -1,5 +1,4 @@
 import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
-import type { Layout } from '../../iso/index.ts';
 import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { DescribedSignature } from '../../openshift/release/release.ts';
@@ -8,36 +7,26 @@ import { formatReference } from '../../registry/index.ts';
 import type { Space } from '../4-lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../4-lay-out/lay-out-installation-iso.ts';
 import type { MadeIso } from '../5-pour/pour.ts';
+import type { Decided } from '../build.ts';
 import { architectureOf } from '../embedded-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from '../request.ts';
-import type { Lock } from '../resolved/record.ts';
 import type { TagDigests } from '../resolved/tags.ts';
 
 /* The plan and the report of an installation ISO, with its notes and its list of secrets. */
 
-/** Everything that is decided before the first byte of the ISO is written. */
-export type PreparedInstallationIso = {
+export type PreparedInstallationIso = Decided & {
   readonly base: BaseIso;
-  /** Digests that tags named. */
-  readonly tags: TagDigests;
-  /** A digest of everything that is carried. */
-  readonly contents: string;
-  readonly lock: Lock;
-  readonly layout: Layout;
   readonly embedArea: EmbedAreaUse;
   /** Absent if the medium carries no images. */
   readonly embedded?: EmbeddedImages;
-  /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
   /** Signatures of the release, if one is named. */
   readonly signatures: readonly DescribedSignature[];
-  readonly space: Space;
   /** Differences of the release and of the live ISO from the seed, as sentences. */
   readonly unlike: readonly string[];
 };
 
-/** Facts about an installation ISO before it is poured. */
-type Announced = DescribedOutput & {
+export type InstallationFacts = DescribedOutput & {
   readonly format: 1;
   readonly product: 'installation-iso';
   /** Bytes. */
@@ -47,10 +36,7 @@ type Announced = DescribedOutput & {
   readonly seedImage: string;
   readonly seedVersion: string;
   readonly installationDisk: string;
-  /**
-   * Room for the Ignition config in bytes: what it takes, what the base has, and what the ISO has
-   * instead.
-   */
+  /** Room for the Ignition config in bytes: what it takes, what the base has, what the ISO has instead. */
   readonly embedArea: Omit<EmbedAreaUse, 'replaced'>;
   /** Images that the medium serves by itself; absent if it carries no images. */
   readonly embedded?: {
@@ -61,7 +47,6 @@ type Announced = DescribedOutput & {
     /** Bytes; every blob counts once. */
     readonly payloadSize: number;
   };
-  /** Signatures of the release, if one is named. */
   readonly signatures: readonly DescribedSignature[];
   /** Digests that tags named: `--plan` takes these digests. */
   readonly tags: TagDigests;
@@ -70,17 +55,16 @@ type Announced = DescribedOutput & {
   readonly secretsOnMedia: readonly string[];
   /** Notes on values that could not be checked, or that may be missed. */
   readonly notes: readonly string[];
-  /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
   readonly unverifiedTls: readonly string[];
   /** Directory that stays on disk for the next build. */
   readonly cache: string;
 };
 
-export type InstallationIsoReport = Announced & MadeIso;
+export type InstallationIsoReport = InstallationFacts & MadeIso;
 
 /** The report of `sealift plan` for an installation ISO. Sizes are bytes. */
-export type InstallationIsoPlan = Announced & Space;
+export type InstallationIsoPlan = InstallationFacts & Space;
 
 export const summarizeInstallationPlan = (
   request: InstallationIsoRequest,
@@ -90,7 +74,7 @@ export const summarizeInstallationPlan = (
 export function describeInstallationIso(
   request: InstallationIsoRequest,
   { base, layout, tags, contents, embedded, registriesConf, ...made }: PreparedInstallationIso,
-): Announced {
+): InstallationFacts {
   const { config } = request;
   const { replaced, ...area } = made.embedArea;
   return {
@@ -129,7 +113,6 @@ function describeEmbedded({
   };
 }
 
-/** Lists the secrets on the media. */
 function listSecrets({ config, postScript }: InstallationIsoRequest): readonly string[] {
   return [
     'pullSecret',
@@ -163,9 +146,7 @@ const noteReplaced = (names: readonly string[]): readonly string[] =>
 
 const OVERRIDE = 'ignitionConfigOverride';
 
-/**
- * Notes the warnings about the override. Ignition only warns of these, where no person is looking.
- */
+/** Notes the warnings about the override. Ignition only warns of these, where no person is looking. */
 function noteOverride({ config }: InstallationIsoRequest): readonly string[] {
   const override = config.ignitionConfigOverride?.reveal();
   return override === undefined

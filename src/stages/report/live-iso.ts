@@ -27,10 +27,7 @@ import type { MadeIso } from '../5-pour/pour.ts';
 import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from '../request.ts';
 import type { TagDigests } from '../resolved/tags.ts';
 
-/*
- * The plan and the report of a live ISO, and the summary of images and sizes that other media
- * share.
- */
+/* The plan and the report of a live ISO, and the summary of images and sizes that other media share. */
 
 /** The report of `sealift plan`. Sizes are bytes. */
 export type LiveIsoPlan = {
@@ -43,20 +40,13 @@ export type LiveIsoPlan = {
   };
   /** Signatures of each release on the medium. */
   readonly signatures: readonly DescribedSignature[];
-  /** The answer of nodes to the images of OpenShift. */
   readonly imagePolicy: ImagePolicyCheck;
   /** The registry server on the hosts, by digest. */
   readonly registryImage?: string;
   readonly base: Pick<BaseIso, 'digest' | 'from' | 'size'> & { readonly osStream?: string };
-  /**
-   * Room for the compressed Ignition config with the values of a site, and the part of it that is
-   * used.
-   */
+  /** Room for the compressed Ignition config with the values of a site, and the part of it that is used. */
   readonly ignitionArea: { readonly size: number; readonly used: number };
-  /**
-   * Its object on the media; null if there is no object: the flow or the release has no use for
-   * it.
-   */
+  /** Its object on the media; null if there is no object: the flow or the release has no use for it. */
   readonly internalReleaseImage: ServedKind | null;
   readonly isoSize: number;
   /** Bytes; every blob counts once. */
@@ -80,10 +70,7 @@ export type LiveIsoPlan = {
     readonly images: number;
     readonly bytes: number;
   }[];
-  /**
-   * The release, each operator, the additional images: the cost of each, and what leaving it out
-   * would save.
-   */
+  /** The release, each operator, the additional images: what each costs, and what leaving it out saves. */
   readonly parts: readonly PartCost[];
   /** Bundles that are carried because others require them, each with its cost. */
   readonly additions: readonly (AddedBundle & BundleCost & { readonly catalog: string })[];
@@ -95,17 +82,12 @@ export type LiveIsoPlan = {
     readonly bundles: readonly string[];
     readonly warnings: readonly string[];
   }[];
-  /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
   /** Digests that tags named: `build --plan` takes these digests. */
   readonly tags: TagDigests;
-  /** A digest of everything that is carried. */
   readonly contents: string;
   readonly secretsOnMedia: readonly string[];
-  /**
-   * Warnings about manifests that a cluster of this release cannot take as they are, and about
-   * disks that are too small.
-   */
+  /** Warnings about manifests that this release cannot take as they are, and about too small disks. */
   readonly warnings: readonly string[];
   readonly blocked: readonly string[];
   /** Images of a mirror on this machine that the configuration does not name. */
@@ -131,8 +113,7 @@ export type PayloadSummary = Omit<
   | 'warnings'
 >;
 
-/** Facts about a live ISO before it is poured. */
-type Announced = LiveIsoPlan &
+export type LiveFacts = LiveIsoPlan &
   DescribedOutput & {
     /** True if a person configures the cluster at the web interface of a host. */
     readonly interactive: boolean;
@@ -143,9 +124,9 @@ type Announced = LiveIsoPlan &
     readonly cache: string;
   };
 
-export type LiveIsoReport = Announced & MadeIso;
+export type LiveIsoReport = LiveFacts & MadeIso;
 
-export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
+export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): LiveFacts => ({
   ...summarizePlan(request, prepared),
   ...describeOutput(request),
   interactive: request.config.enableInteractiveFlow,
@@ -209,10 +190,7 @@ export function summarizePayload(prepared: PreparedIso): PayloadSummary {
   };
 }
 
-/**
- * Plans the copy on hosts. The disk size of a host is known only on the host; here, only the
- * smallest accepted size is known.
- */
+/** The disk size of a host is known only on the host; here, only the smallest accepted size is known. */
 export function planHostCopy(
   { enableInteractiveFlow, skipLocalRegistry, build }: LiveIsoRequest['config'],
   { release, plan }: Pick<PreparedLiveIso, 'release' | 'plan'>,
@@ -235,10 +213,7 @@ export function planHostCopy(
 
 const LARGEST = 20;
 
-/**
- * Lists the images that only the workspace names. Below a namespace of oc-mirror, images of other
- * sets exist under another name.
- */
+/** Below a namespace of oc-mirror, images of other sets exist under another name. */
 function listExtras(images: readonly PlannedImage[]): readonly string[] {
   const isOfWorkspace = ({ set }: PlannedImage): boolean => set === 'workspace';
   const named = new Set(

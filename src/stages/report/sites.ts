@@ -22,19 +22,14 @@ import {
 import type { Survey, SurveyedSite } from '../1-resolve/check-sites.ts';
 import type { ListedRequest, ListedSites, SiteOutcome } from '../5-pour/make-config-isos.ts';
 
-/*
- * The list of sites in the output directory, the list of their generations, and the views of
- * configuration ISOs.
- */
+/* Lists of sites in the output directory and of their generations, and views of configuration ISOs. */
 
-/** A site whose ISO exists. */
 export type BuiltSite = Omit<ComposedIso, 'digest'> & {
   readonly name: string;
   /** File below the output directory. */
   readonly iso: string;
   /** 64 hex digits, as `sha256sum` prints them. */
   readonly sha256: string;
-  /** Warnings. */
   readonly findings: readonly FileProblem[];
 };
 
@@ -53,10 +48,7 @@ export type SiteListing = {
   readonly findings: readonly FileProblem[];
 };
 
-/**
- * Version of the list format, raised when a reader of an older list would misunderstand a newer
- * one.
- */
+/** Version of the list format, raised when a reader of an older list would misunderstand a newer one. */
 const VERSION = 1;
 const MODE = 0o644; // it has no secret
 
@@ -108,10 +100,7 @@ async function listLeft({ sites, findings }: Survey, out: string): Promise<FileP
   return left;
 }
 
-/**
- * Finds expired certificates. Keys are reused without limit, but their certificates are not valid
- * forever.
- */
+/** Keys are reused without limit, but their certificates are not valid forever. */
 function findOver(
   notAfter: string,
   { iso, epoch }: { readonly iso: string; readonly epoch: number },
@@ -122,10 +111,7 @@ function findOver(
   return [warnOfFile(basename(iso), problem, hint)];
 }
 
-/**
- * Describes a failed site. No file is removed: an ISO that an earlier run made may be the only one
- * that a person has.
- */
+/** No file is removed: an ISO that an earlier run made may be the only one that a person has. */
 async function describeFailed(
   { name, findings }: SurveyedSite,
   finding: FileProblem | undefined,

@@ -33,7 +33,6 @@ export type UpgradeIsoPlan = PayloadSummary & {
   readonly gates: readonly Gate[];
   /** Keys of gates and names of risks that the MachineConfig accepts. */
   readonly acknowledged: readonly string[];
-  /** Paths of the files next to the ISO. */
   readonly files: readonly string[];
   /** Commands that a person runs first, so that hosts can take the ISO. */
   readonly preparation: readonly string[];
@@ -41,15 +40,14 @@ export type UpgradeIsoPlan = PayloadSummary & {
   readonly commands: readonly string[];
 };
 
-/** Facts about an upgrade ISO before it is poured. */
-type Announced = UpgradeIsoPlan &
+export type UpgradeFacts = UpgradeIsoPlan &
   DescribedOutput & {
     readonly unverifiedTls: readonly string[];
     /** Directory that stays on disk for the next build. */
     readonly cache: string;
   };
 
-export type UpgradeIsoReport = Announced & MadeIso;
+export type UpgradeIsoReport = UpgradeFacts & MadeIso;
 
 type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs' | 'releases'>;
 
@@ -69,7 +67,7 @@ export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPl
 export const describeUpgradeIso = (
   request: UpgradeIsoRequest,
   prepared: PreparedUpgradeIso,
-): Announced => ({
+): UpgradeFacts => ({
   ...summarizeUpgradePlan(prepared),
   ...describeOutput(request),
   unverifiedTls: request.config.build.insecureRegistries,
@@ -78,10 +76,7 @@ export const describeUpgradeIso = (
 
 /**
  * Renders the files for a cluster: `upgrade-VERSION.yaml` for `oc apply`, and if they are wanted
- * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all in the folder of the
- * request.
- *
- * @throws ConfigError `upgrade.no-previous`, `catalog.bad-name`, `catalog.same-name`
+ * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all in the folder of the request.
  */
 export function renderSideFiles(request: UpgradeIsoRequest, carried: Carried): SideFiles {
   const { folder, machineConfig, prepareHosts } = request;
@@ -119,9 +114,6 @@ export const sealSideFile = (text: string): string =>
 /**
  * Decides, before anything is poured, if the files next to an ISO may be written. The places may
  * be empty, or hold unchanged files of an earlier build; anything else only with `force`.
- *
- * @throws UsageError `output.reserved` if the ISO has the name of one of them; what `claimOutput`
- * throws
  */
 export async function claimSideFiles(
   files: SideFiles,
@@ -140,13 +132,7 @@ export async function claimSideFiles(
   }
 }
 
-/**
- * Writes the files next to the ISO. Pouring takes hours, in which another process may have put a
- * file there: the places are claimed again.
- *
- * @returns their paths
- * @throws DiskError `disk.full`, ...; what `claimSideFiles` throws
- */
+/** Returns their paths. Pouring takes hours: a file may have appeared, so the places are claimed again. */
 export async function writeSideFiles(
   files: SideFiles,
   place: IsoPlace,
@@ -203,10 +189,7 @@ function listHops(
   }));
 }
 
-/**
- * Lists the versions that a hop may update: the version before it on the path, else all that the
- * payload names.
- */
+/** The versions that a hop may update: the one before it on the path, else all that the payload names. */
 function listBefore(
   { release, path }: Pick<Carried, 'release' | 'path'>,
   index: number,

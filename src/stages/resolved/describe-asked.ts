@@ -2,24 +2,45 @@ import { stat, readFile, readdir } from 'fs/promises';
 import { join } from 'path/posix';
 import { type Digest, digestOf } from '../../base/digest.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
-import { readStamp } from '../../base/disk/file-digests.ts';
 import { readFileIfPresent } from '../../base/disk/files.ts';
-import { type Json, formatCanonicalJson } from '../../base/text/json.ts';
+import { readStamp } from '../../base/disk/file-digests.ts';
+import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 import { type StageValue, fingerprintOf } from '../../engine/index.ts';
-import type { IsoPlace } from '../../outputs/place.ts';
-import type { BuildTools } from '../tools.ts';
+import type { SignatureGate } from '../1-resolve/verify-release.ts';
+import type { RegistryAccessOptions } from '../registry-access.ts';
 import { secretsPathOf } from './record.ts';
-import type { LockUse } from './use.ts';
+import type { ResolvedRequest } from './resolved.ts';
 
 /* Owns the digest of all that a run was asked for: options, files and folders. */
 
-export type Request = IsoPlace & {
-  readonly lock?: LockUse;
-  readonly saved?: unknown;
+/** An ISO as it is asked for: everything that the requests of all products have. */
+export type AskedIso = ResolvedRequest & {
+  /** The part of the configuration by which registries are reached. */
+  readonly access: RegistryAccessOptions['config'] & {
+    /** The only source of images, if it is given. */
+    readonly mirrorPath?: string;
+  };
+  /** The settings that put secrets on the ISO, which others must not read. */
+  readonly confidential: readonly string[];
+  readonly signatures: SignatureGate;
+  /** SOURCE_DATE_EPOCH, seconds; default: the creation of the release, or of the base ISO. */
+  readonly epoch?: number;
+  /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
   /** Address of the CoreOS stream that names the live ISO. */
   readonly streamUrl?: string;
+  /** Paths that the configuration names and that belong to another machine. */
   readonly elsewhere?: readonly string[];
+  /** True if the output is only compared: it needs no room. */
+  readonly isThere?: boolean;
+};
+
+type AskedUnder = {
+  readonly program: Digest;
+  /** Has the key for fingerprints of secrets. */
+  readonly resolved: { readonly sealKey: Uint8Array };
+  /** The files with mirrors that were read, in order. */
+  readonly registriesConf: readonly string[];
 };
 
 /**
@@ -28,12 +49,12 @@ export type Request = IsoPlace & {
  * build makes the next one look again. Undefined if an input can be read only once.
  */
 export async function describeAsked(
-  request: Request,
-  { program, sealKey, registriesConf }: BuildTools,
+  request: AskedIso,
+  { program, resolved: { sealKey }, registriesConf }: AskedUnder,
 ): Promise<Digest | undefined> {
-  const { inputs, reuses, elsewhere = [] } = request;
+  const { inputs, reuses, elsewhere = [], held } = request;
   const values = Object.fromEntries(
-    Object.entries(request).filter(([name]) => !LEFT_OUT.has(name)),
+    Object.entries({ ...request, saved: held.saved }).filter(([name]) => !LEFT_OUT.has(name)),
   ) as Record<string, StageValue>;
   const unread = new Set([...(reuses?.seeds ?? []), ...elsewhere]);
   const paths = inputs.filter((path) => !unread.has(path));
@@ -44,13 +65,29 @@ export async function describeAsked(
   return fingerprintOf({ stage: 'find unchanged ISO', inputs: all, program, sealKey });
 }
 
-/** Fields of the request that are described by their files, or do not matter. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['inputs', 'force', 'checksum', 'lock', 'reuses']);
+/** Adds the lock to the digest, as it is after a build, which writes it. */
+export async function digestWithLock(
+  asked: Digest,
+  { held: { lock } }: Pick<AskedIso, 'held'>,
+): Promise<Digest> {
+  const paths = lock ? [lock.path, secretsPathOf(lock.path)] : [];
+  const files = await Promise.all(paths.map(readFileIfPresent));
+  return digestOf(
+    formatCanonicalJson([asked, ...files.map((bytes) => (bytes ? digestOf(bytes) : null))]),
+  );
+}
 
-/**
- * Bytes up to which a file is compared by content: a checkout of a repository gives all files new
- * times.
- */
+/** Fields of the request that are described by their files, or do not matter. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'inputs',
+  'force',
+  'checksum',
+  'held',
+  'reuses',
+  'access',
+]);
+
+/** Bytes up to which a file is compared by content: a checkout of a repository gives all files new times. */
 const SMALL = 1 << 20;
 
 async function describeFile(path: string): Promise<Json | undefined> {
@@ -94,12 +131,3 @@ async function leadsToFolder(link: string): Promise<boolean> {
 }
 
 const describeStamp = async (path: string): Promise<Json> => (await readStamp(path)) ?? 'absent';
-
-/** Adds the lock to the digest, as it is after a build, which writes it. */
-export async function digestWithLock(asked: Digest, { lock }: Request): Promise<Digest> {
-  const paths = lock ? [lock.path, secretsPathOf(lock.path)] : [];
-  const files = await Promise.all(paths.map(readFileIfPresent));
-  return digestOf(
-    formatCanonicalJson([asked, ...files.map((bytes) => (bytes ? digestOf(bytes) : null))]),
-  );
-}

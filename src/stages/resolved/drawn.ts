@@ -1,10 +1,15 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { type Digest, digestOf } from '../../base/digest.ts';
+import { writeFileAtomic } from '../../base/disk/files.ts';
+import { readOwnFile } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { type Json, formatCanonicalJson } from '../../base/text/json.ts';
 import type { StageStore, StageEntry } from '../../engine/index.ts';
+import type { Held } from './held.ts';
 import { type Drawn, type LockSecrets, type Lock, nameField, mismatch } from './record.ts';
 
-/* Owns the values that a run draws at random, and those that a lock holds. */
+/* Owns the values that a run draws at random, those that a lock holds, and the key that both are stored under. */
 
 /** Values drawn at random in this run, or for it before; by stage. */
 export type DrawnLedger = {
@@ -12,22 +17,34 @@ export type DrawnLedger = {
   readonly list: () => Readonly<Record<string, Drawn>>;
 };
 
-export type DrawnSource = {
-  /**
-   * Secrets that were drawn for the lock; they take precedence over the values in this work
-   * directory.
-   */
-  readonly secrets?: LockSecrets;
+type DrawnSource = {
+  /** Secrets that were drawn for the lock; they take precedence over the values in this work directory. */
+  readonly secrets?: LockSecrets | undefined;
   /** Present in a build that draws nothing: the digests of the values that it may use. */
-  readonly locked?: Lock['drawn'];
+  readonly locked?: Lock['drawn'] | undefined;
 };
 
 export const digestOfDrawn = (value: Json): Digest => digestOf(formatCanonicalJson(value));
 
+/**
+ * Reads the key for fingerprints. Values that were drawn elsewhere are recognized by the key that
+ * they were drawn under.
+ */
+export async function readSealKey(workDir: string, secrets?: LockSecrets): Promise<Uint8Array> {
+  if (secrets) return Buffer.from(secrets.key, 'base64');
+  const path = join(workDir, 'seal.key');
+  const known = await readOwnFile(path);
+  if (known?.length === 32) return known;
+  const key = randomBytes(32);
+  await writeFileAtomic(path, key, 0o600);
+  return key;
+}
+
 /** Creates a store that records drawn values, and takes the values that were drawn for the lock. */
-export function createDrawnLedger(store: StageStore, source: DrawnSource = {}): DrawnLedger {
+export function createDrawnLedger(store: StageStore, { lock, ...held }: Held): DrawnLedger {
   const seen = new Map<string, Drawn>();
-  const { secrets, locked } = source;
+  const secrets = lock?.secrets;
+  const locked = lock?.drawsAgain === true ? undefined : held.locked?.drawn;
   return {
     list: () => Object.fromEntries([...seen].sort(([a], [b]) => (a < b ? -1 : 1))),
     store: {
@@ -37,7 +54,7 @@ export function createDrawnLedger(store: StageStore, source: DrawnSource = {}): 
         const held = secrets?.drawn[stage];
         const isHeld = held?.fingerprint === fingerprint;
         const known = isHeld ? { result: held.value } : await store.readDrawn(entry);
-        if (locked) requireLockedDrawn(entry, known?.result, { ...source, locked });
+        if (locked) requireLockedDrawn(entry, known?.result, { secrets, locked });
         if (known) seen.set(stage, { fingerprint, value: known.result });
         return known;
       },

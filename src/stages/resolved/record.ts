@@ -98,10 +98,7 @@ const LOCK = record(
     seed: optional(record({ version: NAME, reference: NAME, architecture: NAME }, KEPT)),
     /** Signatures by version: fingerprint of the key, and digest of the messages; or `unsigned`. */
     signatures: mapping(record({ key: NAME, digest: SUM }, KEPT)),
-    /**
-     * The live ISO that a medium grew from, absent on media that do not boot; `url` is present if
-     * a CoreOS stream named it.
-     */
+    /** Live ISO that a medium grew from, absent if it does not boot; `url` is from a CoreOS stream. */
     base: optional(record({ digest: SUM, url: optional(NAME) }, KEPT)),
     installer: optional(record({ digest: SUM }, KEPT)),
     registryImage: optional(PINNED),
@@ -119,15 +116,10 @@ const LOCK = record(
   KEPT,
 );
 
-/**
- * Everything that a build resolved, by digest. It has no secret: it belongs next to the
- * configuration in Git.
- */
+/** Everything that a build resolved, by digest. Has no secret: belongs next to the configuration in Git. */
 export type Lock = TypeOf<typeof LOCK>;
 
-/**
- * Formats a lock with one value in each line, so that Git shows the differences between two locks.
- */
+/** Formats a lock with one value in each line, so that Git shows the differences between two locks. */
 export const formatLock = ({ places, ...lock }: Lock): string =>
   formatReadableJson({
     ...lock,
@@ -139,12 +131,7 @@ export const formatLock = ({ places, ...lock }: Lock): string =>
 /** Bytes; 130,000 places take 12 MB. */
 const LIMIT = 32 << 20;
 
-/**
- * Reads a lock.
- * @returns undefined if there is no lock
- * @throws ConfigError `lock.unreadable`, `lock.too-large`, `lock.malformed`,
- * `lock.secrets-encrypted`
- */
+/** Undefined if there is no lock. */
 export function readLock(path: string): Lock | undefined {
   const value = readJson(path);
   if (value === undefined) return undefined;
@@ -174,12 +161,7 @@ const encrypted = (path: string): ConfigError =>
     },
   );
 
-/**
- * Reads the parsed text of the lock, or of its secrets; undefined if there is no file, null if it
- * is not JSON.
- *
- * @throws ConfigError `lock.unreadable`, `lock.too-large`
- */
+/** Parsed text of the lock or of its secrets; undefined if there is no file, null if it is not JSON. */
 function readJson(path: string): Json | undefined {
   try {
     return JSON.parse(
@@ -196,7 +178,10 @@ function readJson(path: string): Json | undefined {
   }
 }
 
-const VALUE: Shape<Json> = FREE;
+/** Every value that a stage draws is a text. */
+const VALUE: Shape<Json> = refine(FREE, (value) =>
+  typeof value === 'string' ? undefined : 'is not a text',
+);
 const DRAWN = record({ fingerprint: SUM, value: VALUE }, KEPT);
 
 /** Bytes of the key for fingerprints of inputs. */
@@ -227,11 +212,7 @@ export const secretsPathOf = (lock: string): string => `${lock.replace(/\.json$/
 
 export const formatLockSecrets = (secrets: LockSecrets): string => formatReadableJson(secrets);
 
-/**
- * Reads the secrets of a lock.
- * @returns undefined if there are no secrets
- * @throws ConfigError `lock.unreadable`, `lock.too-large`, `lock.secrets-malformed`
- */
+/** Undefined if there are no secrets. */
 export function readLockSecrets(lock: string): LockSecrets | undefined {
   const path = secretsPathOf(lock);
   const value = readJson(path);
@@ -247,10 +228,7 @@ export function readLockSecrets(lock: string): LockSecrets | undefined {
 export const nameField = (path: string, name: string): string =>
   /^\w+$/.test(name) ? `${path}.${name}` : `${path}["${name}"]`;
 
-/**
- * Error for a result of a build that differs from the lock.
- * @param field its name in the lock
- */
+/** `field` is its name in the lock. */
 export const mismatch = (
   field: string,
   values: { readonly expected: string; readonly found: string },

@@ -1,18 +1,34 @@
-import type { Digest } from '../../base/digest.ts';
+import { join } from 'node:path';
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
+import { readFileIfPresent, writeFileAtomic } from '../../base/disk/files.ts';
 import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
+import type { EventListener } from '../../engine/index.ts';
 import { formatReference, type Reference, type RegistryClient } from '../../registry/index.ts';
+import { decodeJson, ifFaultless } from '../../shape/decode.ts';
+import { mapping, record, TEXT } from '../../shape/shape.ts';
+import { flatten, listFields } from './compare.ts';
+import type { Held } from './held.ts';
 
-/* The ledger of the digests that tags named in a run. */
+/* Owns the digests that tags name: the ledger of a run, and what the run before it noted. */
 
 /** Digests that tags name, by `registry/repository:tag`. */
 export type TagDigests = Readonly<Record<string, Digest>>;
 
-/** Names and digests that an earlier run recorded. */
-export type Pinned = {
+type Pinned = {
   readonly tags: TagDigests;
   /** Names the field of a lock that has a digest. Absent: it is a plan. */
   readonly findField?: (digest: Digest) => string | undefined;
 };
+
+function pinsOf({ saved, locked }: Held): Pinned | undefined {
+  if (!locked) return saved && { tags: saved.tags };
+  const findField = (digest: Digest): string | undefined =>
+    [...listFields(locked), ...flatten(locked.tags, 'tags')].find(([, value]) =>
+      value.endsWith(digest),
+    )?.[0];
+  return { tags: locked.tags, findField };
+}
 
 export type TagLedger = {
   /** Asks registries as the client does, and remembers the digest of each tag. */
@@ -24,11 +40,11 @@ export type TagLedger = {
 };
 
 /**
- * Creates a ledger of the digests of tags. With `pinned`, tags keep their earlier digests,
- * regardless of their digests now: images are requested by those digests, and a tag that is not
- * among them is unknown.
+ * Creates a ledger of the digests of tags. Tags that are held keep their earlier digests, regardless of their
+ * digests now: images are requested by those digests, and a tag that is not among them is unknown.
  */
-export function createTagLedger(client: RegistryClient, pinned?: Pinned): TagLedger {
+export function createTagLedger(client: RegistryClient, held: Held = {}): TagLedger {
+  const pinned = pinsOf(held);
   const seen = new Map<string, Digest>();
   const note = (name: string, digest: Digest): void => void seen.set(name, digest);
   return {
@@ -132,4 +148,36 @@ function gone(
     `${name} was ${digest} when it was planned, and that digest no longer exists`,
     { ...values, hint: 'restore the image in the registry, or plan again' },
   );
+}
+
+const NOTED_TAGS = record({ tags: mapping(TEXT) }, { others: 'left-out' });
+
+/**
+ * Warns about tags that name another image than when this configuration was last planned or built
+ * in this work directory, and stores what they name now. Not for a build of a saved plan, which takes
+ * the digests of the plan and asks for no tag.
+ */
+export async function reportMovedTags(
+  tags: TagDigests,
+  {
+    workDir,
+    configuration,
+    emit,
+  }: {
+    readonly workDir: string;
+    readonly configuration: string;
+    readonly emit: EventListener;
+  },
+): Promise<void> {
+  const name = hexOf(digestOf(configuration)).slice(0, 32);
+  const path = join(workDir, 'tags', `${name}.json`);
+  const bytes = await readFileIfPresent(path);
+  const before = (bytes && ifFaultless(decodeJson(NOTED_TAGS, bytes)))?.tags ?? {};
+  for (const [tag, digest] of Object.entries(tags)) {
+    const earlier = before[tag];
+    if (earlier === undefined || earlier === digest) continue;
+    const message = `${tag} has moved since the last plan or build: it was ${earlier} and is ${digest}`;
+    emit({ type: 'warning', message });
+  }
+  await writeFileAtomic(path, formatReadableJson({ configuration, tags }));
 }

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { explainOutputError, explainWriteError } from '../../../src/base/disk/disk-errors.ts';
+import { bundleProgram } from '../../support/bundle-program.ts';
 
 const errorOf = (code: string): Error => Object.assign(new Error(code), { code });
 
@@ -27,17 +27,16 @@ it.each([
 const mount = ['--mount', 'sh', '-c', 'mount -t tmpfs -o nr_inodes=8 tmpfs "$1"', 'sh', tmpdir()];
 it.runIf(spawnSync('unshare', mount).status === 0)(
   'a file system without inodes is not called full',
-  () => {
+  async () => {
     const place = mkdtempSync(join(tmpdir(), 'inodes-'));
-    const module = fileURLToPath(new URL('../../../src/base/disk/files.ts', import.meta.url));
     const code = [
-      `import { writeFileAtomic } from ${JSON.stringify(module)};`,
-      'for (let i = 0; i < 12; i += 1) await writeFileAtomic(`${process.argv[1]}/new/${i}`, "x")',
+      "import { writeFileAtomic } from '../../src/base/disk/files.ts';",
+      'for (let i = 0; i < 12; i += 1) await writeFileAtomic(`${process.argv[2]}/new/${i}`, "x")',
       '  .catch((e) => { console.log(e.code, e.message); process.exit(0); });',
     ].join('\n');
-    const script =
-      'mount -t tmpfs -o nr_inodes=8 tmpfs "$1"; exec "$2" --import "$3" --input-type=module --eval "$4" "$1"';
-    const args = [place, process.execPath, import.meta.resolve('tsx'), code];
+    const program = await bundleProgram('disk-errors', { source: code });
+    const script = 'mount -t tmpfs -o nr_inodes=8 tmpfs "$1"; exec "$2" "$3" "$1"';
+    const args = [place, process.execPath, program];
     const { stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', script, 'sh', ...args]);
     rmSync(place, { recursive: true });
     expect(stdout.toString(), stderr.toString()).toMatch(

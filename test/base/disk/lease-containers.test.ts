@@ -5,19 +5,22 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { formatHolder, readSelf } from '../../../src/base/disk/holder.ts';
 import { takeLease } from '../../../src/base/disk/lease.ts';
+import { bundleProgram } from '../../support/bundle-program.ts';
 
-const USER = fileURLToPath(new URL('../../support/lease-user.ts', import.meta.url));
 const ALONE = ['--pid', '--fork', '--kill-child', '--mount-proc'];
 const isAllowed = spawnSync('unshare', [...ALONE, 'true']).status === 0;
 const { signal } = new AbortController();
 
+let program: string;
 let directory: string;
 let lock: string;
 const started: ChildProcessByStdio<null, Readable, null>[] = [];
+beforeAll(async () => {
+  program = await bundleProgram('lease-user', { workers: ['pour/hash-worker.mjs'] });
+});
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sealift-containers-'));
   lock = join(directory, 'out.iso.lock');
@@ -35,8 +38,8 @@ async function kill(child: ChildProcessByStdio<null, Readable, null>): Promise<v
 
 /** Starts a process with process ids of its own, as a container has them. */
 function start(...args: readonly string[]) {
-  const program = [process.execPath, '--import', import.meta.resolve('tsx'), USER, ...args];
-  const child = spawn('unshare', [...ALONE, ...program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const words = [process.execPath, program, ...args];
+  const child = spawn('unshare', [...ALONE, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
   started.push(child);
   const lines: string[] = [];
   const reader = createInterface(child.stdout);

@@ -1,45 +1,47 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type * as fs from 'node:fs/promises';
+import fs from 'node:fs/promises';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
+import { bundleProgram } from '../../support/bundle-program.ts';
 import { lockOutput } from '../../support/lease.ts';
 
-const refusal = vi.hoisted(() => ({ code: '' }));
-vi.mock('node:fs/promises', async (original) => {
-  const real = await original<typeof fs>();
-  const link: typeof real.link = (from, to) =>
-    refusal.code === ''
-      ? real.link(from, to)
-      : Promise.reject(Object.assign(new Error(refusal.code), { code: refusal.code }));
-  return { ...real, link };
-});
+const { link } = fs;
 
-const CONTENDER = fileURLToPath(new URL('../../support/lock-contender.ts', import.meta.url));
+/** Has link(2) fail, as on a file system that answers so. */
+function replaceLink(replacement: typeof link): void {
+  fs.link = replacement;
+  syncBuiltinESMExports();
+}
+const refuseLinks = (code: string): void => {
+  replaceLink(() => Promise.reject(Object.assign(new Error(code), { code })));
+};
+
 const DEAD = '999999999 5\n';
 
+let contender: string;
 let directory: string;
 let lock: string;
+beforeAll(async () => {
+  contender = await bundleProgram('lock-contender');
+});
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sealift-contention-'));
   lock = join(directory, 'out.iso.lock');
 });
 afterEach(() => {
-  refusal.code = '';
+  replaceLink(link);
   rmSync(directory, { recursive: true, force: true });
 });
 
 const heirOf = (text: string): string => `${lock}.${hexOf(digestOf(text)).slice(0, 16)}`;
 
 async function contend(rounds: number): Promise<string> {
-  const child = spawn(process.execPath, [
-    ...['--import', import.meta.resolve('tsx'), CONTENDER],
-    ...[lock, String(rounds)],
-  ]);
+  const child = spawn(process.execPath, [contender, lock, String(rounds)]);
   let output = '';
   child.stdout.on('data', (piece: Buffer) => (output += piece.toString()));
   await once(child, 'close');
@@ -84,7 +86,7 @@ describe('the lock of an output on a file system', () => {
   it.each(['EPERM', 'EOPNOTSUPP', 'ENOSYS'])(
     'without hard links (%s) works as well',
     async (code) => {
-      refusal.code = code;
+      refuseLinks(code);
       writeFileSync(lock, DEAD);
       const results = await Promise.allSettled(Array.from({ length: 4 }, () => lockOutput(lock)));
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -99,7 +101,7 @@ describe('the lock of an output on a file system', () => {
     ['EROFS', 'output.unwritable'],
     ['EIO', 'output.broken'],
   ])('that answers %s ends with %s', async (code, ours) => {
-    refusal.code = code;
+    refuseLinks(code);
     await expect(lockOutput(lock)).rejects.toMatchObject({ code: ours, exitCode: 7 });
     expect(readdirSync(directory)).toEqual([]);
   });

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import type { Descriptor } from '../../../src/registry/manifest.ts';
 import { DOWNLOAD_USERS, type DownloadTask } from '../../support/download-users.ts';
@@ -41,7 +42,7 @@ const taskOf = (options: Partial<DownloadTask> = {}): DownloadTask => ({
   blob,
   directory,
   repositories: [`${registry.host}/a/b`],
-  http: createHttp({ env: {}, retries }),
+  http: createHttp({ redaction: createRedaction(), env: {}, retries }),
   signal: new AbortController().signal,
   ...options,
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { digestOf } from '../../../src/base/digest.ts';
 import { hasFile } from '../../../src/base/disk/files.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
@@ -12,7 +13,7 @@ import { serveLocally, type LocalServer } from '../../support/local-http.ts';
 import { createTestRetries } from '../../support/test-clock.ts';
 
 const content = Buffer.alloc(500_000, 'abcdefghij');
-const http = createHttp({ env: {}, retries: createTestRetries() });
+const http = createHttp({ redaction: createRedaction(), env: {}, retries: createTestRetries() });
 let directory: string;
 let path: string;
 let server: LocalServer | undefined;

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { digestOf } from '../../../src/base/digest.ts';
 import { createHttp, type Http } from '../../../src/base/http/http.ts';
 import { createRetries } from '../../../src/base/retry.ts';
@@ -42,7 +43,7 @@ async function serve(content: Uint8Array): Promise<void> {
 /** The door to HTTP, and the statuses of all answers with blobs. */
 function watchHttp(onRetry: () => void): { readonly http: Http; readonly statuses: number[] } {
   const retries = createRetries({ onEvent: onRetry });
-  const http = createHttp({ env: {}, retries });
+  const http = createHttp({ redaction: createRedaction(), env: {}, retries });
   const statuses: number[] = [];
   return {
     statuses,

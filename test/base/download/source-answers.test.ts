@@ -11,7 +11,7 @@ import type { Descriptor } from '../../../src/registry/manifest.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { parseRegistriesConf } from '../../../src/registry/client/mirrors.ts';
 import type { SourceAnswer } from '../../../src/base/download/sources.ts';
-import { findWorst, joinAnswers } from '../../../src/base/download/fill-file.ts';
+import { findWorst, joinAnswers } from '../../../src/base/download/source-answers.ts';
 import { createHttpWithout, createTestClient, storeOf } from '../../support/registry-client.ts';
 import {
   imageManifest,

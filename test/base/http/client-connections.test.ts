@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { ServerLimits } from '../../../src/base/http/server.ts';
@@ -97,5 +97,18 @@ it('when all places are taken, a client that waits for its answer is not cut off
   const until = performance.now() + 300;
   while (performance.now() < until) expect(await text(openTo(LAST))).toMatch(/^HTTP\/1\.1 503 /);
   expect(waiting.map((socket) => socket.resume().closed)).toEqual([false, false]);
+  close();
+});
+
+it('a connection without an address is closed, unless it comes by a socket file', async () => {
+  const asked: string[] = [];
+  const { server, close } = await startLimitedServer({}, ({ url = '' }, response) => {
+    asked.push(url);
+    response.end();
+  });
+  const socket = new Socket();
+  server.emit('connection', socket);
+  expect(socket.destroyed).toBe(true);
+  expect(asked).toEqual([]);
   close();
 });

@@ -1,9 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import { createServer as createRawServer, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createHttp, type Http } from '../../../src/base/http/http.ts';
 import { readSmallBody } from '../../../src/base/http/body.ts';
 import { explainNetworkFailure } from '../../../src/base/http/network-failure.ts';
+
+const redaction = createRedaction();
 
 let server: Server;
 let proxy: Server;
@@ -44,7 +47,7 @@ const urlOf = (path: string): URL => new URL(`http://127.0.0.1:${portOf(server)}
 
 describe('the door to HTTP', () => {
   it('reports the bytes of a body as they arrive', async () => {
-    http = createHttp({ env: {} });
+    http = createHttp({ redaction, env: {} });
     let count = 0;
     const { body } = await http.request({ url: urlOf('/'), onBytes: (size) => (count += size) });
     expect((await body.toArray()).join('')).toHaveLength(1000);
@@ -58,7 +61,7 @@ describe('the door to HTTP', () => {
         clearInterval(drip);
       });
     });
-    http = createHttp({ env: {} });
+    http = createHttp({ redaction, env: {} });
     const { body } = await http.request({ url: urlOf('/') });
     const reading = readSmallBody(body, 1 << 20, 200);
     await expect(reading).rejects.toMatchObject({ code: 'ETIMEDOUT' });
@@ -76,7 +79,7 @@ describe('the door to HTTP', () => {
     });
     await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve));
     const { port } = endless.address() as AddressInfo;
-    http = createHttp({ env: {} });
+    http = createHttp({ redaction, env: {} });
     const { user } = process.cpuUsage();
     const asked = http.request({ url: new URL(`http://127.0.0.1:${port}/`), headersTimeout: 5000 });
     await expect(asked).rejects.toMatchObject({ code: 'http.no-answer', exitCode: 4 });
@@ -86,14 +89,14 @@ describe('the door to HTTP', () => {
 
   it('states in round numbers how long there was no answer', async () => {
     server.removeAllListeners('request').on('request', () => undefined);
-    http = createHttp({ env: {} });
+    http = createHttp({ redaction, env: {} });
     await expect(http.request({ url: urlOf('/'), headersTimeout: 301.77 })).rejects.toMatchObject({
       cause: expect.objectContaining({ message: 'no answer in 302 ms' }) as Error,
     });
   });
 
   it('follows no redirect', async () => {
-    http = createHttp({ env: {} });
+    http = createHttp({ redaction, env: {} });
     const { status, headers, body } = await http.request({ url: urlOf('/away') });
     expect([status, headers['location']]).toEqual([302, '/']);
     body.resume();
@@ -102,7 +105,7 @@ describe('the door to HTTP', () => {
   it('sends one HEAD request after the other on one connection', async () => {
     let connections = 0;
     server.on('connection', () => (connections += 1));
-    http = createHttp({ env: {}, connections: 1 });
+    http = createHttp({ redaction, env: {}, connections: 1 });
     for (let index = 0; index < 3; index++) {
       const { body } = await http.request({ method: 'HEAD', url: urlOf('/') });
       await body.toArray();
@@ -111,7 +114,7 @@ describe('the door to HTTP', () => {
   });
 
   it('survives a body that breaks while no code reads it', async () => {
-    http = createHttp({ env: {} });
+    http = createHttp({ redaction, env: {} });
     const { body } = await http.request({ url: urlOf('/cut') });
     await new Promise((resolve) => body.once('close', resolve).resume());
     expect(body.errored).toBeInstanceOf(Error);
@@ -119,12 +122,12 @@ describe('the door to HTTP', () => {
 
   it('uses the proxy of its environment, except for the hosts in NO_PROXY', async () => {
     const HTTP_PROXY = `http://127.0.0.1:${portOf(proxy)}`;
-    http = createHttp({ env: { HTTP_PROXY } });
+    http = createHttp({ redaction, env: { HTTP_PROXY } });
     const url = new URL('http://registry.invalid/');
     expect((await (await http.request({ url })).body.toArray()).join('')).toHaveLength(1000);
     expect(forwarded).toEqual(['http://registry.invalid/']);
     await http.close();
-    http = createHttp({ env: { HTTP_PROXY, NO_PROXY: '127.0.0.1' } });
+    http = createHttp({ redaction, env: { HTTP_PROXY, NO_PROXY: '127.0.0.1' } });
     (await http.request({ url: urlOf('/') })).body.resume();
     expect(forwarded).toHaveLength(1);
   });
@@ -135,7 +138,7 @@ describe('the door to HTTP', () => {
     });
     await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve));
     const { port } = raw.address() as AddressInfo;
-    http = createHttp({ env: {} });
+    http = createHttp({ redaction, env: {} });
     const failure: unknown = await http
       .request({ url: new URL(`http://127.0.0.1:${port}/`) })
       .catch((error: unknown) => error);

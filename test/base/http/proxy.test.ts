@@ -7,12 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { readBodyText } from '../../../src/base/http/body.ts';
 import { createHttp, type HttpRequest } from '../../../src/base/http/http.ts';
 import { readProxies } from '../../../src/base/http/proxy.ts';
 import { fetchText } from '../../../src/base/download/fetch.ts';
 import { createTestRetries } from '../../support/test-clock.ts';
 import { requireTool } from '../../support/tools.ts';
+
+const redaction = createRedaction();
 
 let cleanUps: (() => unknown)[] = [];
 afterEach(async () => {
@@ -84,7 +87,7 @@ const { signal } = new AbortController();
 /** The error of a request through a proxy, with what was waited for. */
 async function askThrough(https_proxy: string, target = 'https://registry.invalid/') {
   const retries = createTestRetries();
-  const http = createHttp({ env: { https_proxy, http_proxy: https_proxy }, retries });
+  const http = createHttp({ redaction, env: { https_proxy, http_proxy: https_proxy }, retries });
   cleanUps.push(() => http.close());
   const error = await fetchText(http, { url: new URL(target), signal, limit: 1000 }).then(
     (text) => new Error(`no failure: ${text}`),
@@ -135,7 +138,7 @@ describe('a request through a proxy', () => {
     ['http://user:p%a%23%C3%B6%@p.example:3128', 'p%a#ö%'],
     ['socks5h://user:100%25%zz@p.example:3128', '100%%zz'],
   ])('has the password that was written in its address: %s', (address, password) => {
-    const proxy = readProxies({ HTTPS_PROXY: address })(new URL('https://quay.io/'));
+    const proxy = readProxies({ HTTPS_PROXY: address }, redaction)(new URL('https://quay.io/'));
     expect(decodeURIComponent(new URL(proxy ?? '').password)).toBe(password);
   });
 
@@ -145,7 +148,9 @@ describe('a request through a proxy', () => {
     'http://user:a#x@p:1',
     'http://user:1?x@p:1',
   ])('is refused if a password cuts its address off: %s', (HTTPS_PROXY) => {
-    expect(() => readProxies({ HTTPS_PROXY })).toThrow('HTTPS_PROXY is not the address of a proxy');
+    expect(() => readProxies({ HTTPS_PROXY }, redaction)).toThrow(
+      'HTTPS_PROXY is not the address of a proxy',
+    );
   });
 
   it.each([
@@ -154,7 +159,7 @@ describe('a request through a proxy', () => {
     [{ https_proxy: 'http://small:1', no_proxy: '', NO_PROXY: 'quay.io' }, undefined],
     [{ https_proxy: '', HTTPS_PROXY: '' }, undefined],
   ])('goes by the variables that are not empty: %o', (env, proxy) => {
-    expect(readProxies(env)(new URL('https://quay.io/'))).toBe(proxy);
+    expect(readProxies(env, redaction)(new URL('https://quay.io/'))).toBe(proxy);
   });
 
   it('is refused before it is sent if the address of the proxy is not valid', async () => {
@@ -178,7 +183,7 @@ describe('a request for plain HTTP', () => {
   }
 
   async function send(http_proxy: string, wanted: Omit<HttpRequest, 'url'> & { url: string }) {
-    const http = createHttp({ env: { http_proxy } });
+    const http = createHttp({ redaction, env: { http_proxy } });
     cleanUps.push(() => http.close());
     const { status, body } = await http.request({ ...wanted, url: new URL(wanted.url), signal });
     return { status, text: await readBodyText(body) };

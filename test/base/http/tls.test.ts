@@ -7,6 +7,7 @@ import { connect, createServer as createNetServer, type AddressInfo, type Server
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { diagnoseTls } from '../../../src/base/http/tls-failure.ts';
 import { readBodyText } from '../../../src/base/http/body.ts';
@@ -31,7 +32,7 @@ async function listen(server: Server): Promise<number> {
 
 /** The error of a request, or the text of its answer. */
 async function ask(url: string, env: NodeJS.ProcessEnv = {}, insecure = false) {
-  const http = createHttp({ env });
+  const http = createHttp({ redaction: createRedaction(), env });
   cleanUps.push(() => http.close());
   try {
     const { body } = await http.request({ url: new URL(url), signal, tls: { insecure } });

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createHttp, type Http } from '../../../src/base/http/http.ts';
 import { explainS3Failure } from '../../../src/base/s3/failure.ts';
 import { createS3, type S3 } from '../../../src/base/s3/s3.ts';
@@ -18,7 +19,7 @@ afterEach(async () => {
 });
 
 function open(env: NodeJS.ProcessEnv): S3 {
-  http = createHttp({ env: {} });
+  http = createHttp({ redaction: createRedaction(), env: {} });
   return createS3({ http, env });
 }
 
@@ -43,6 +44,21 @@ describe('an object store', () => {
     if (isDocument) expect(await object.beginUpload({})).toBe('7');
     else expect(Buffer.from(await object.read()).toString()).toBe(body);
     expect(server.requests).toHaveLength(2);
+  });
+
+  it.each([
+    [{ AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9' }, 'object-store.credentials'],
+    [KEYS, 'object-store.region'],
+  ])('is not asked without credentials or a region: %o', async (env, code) => {
+    vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true');
+    vi.stubEnv('AWS_CONFIG_FILE', '/nonexistent');
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nonexistent');
+    try {
+      const object = openStoredObject(open(env), { bucket: 'media', key: 'a' }, signal);
+      await expect(object.look()).rejects.toMatchObject({ code, exitCode: 3 });
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 
   it('is not waited for after an interruption, while no service gives credentials', async () => {

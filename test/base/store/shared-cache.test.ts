@@ -5,19 +5,20 @@ import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
 import { sumSizes } from '../../../src/base/lists.ts';
 import { readSelf } from '../../../src/base/disk/holder.ts';
 import { createWatch, tryLease } from '../../../src/base/disk/succession.ts';
+import { bundleProgram } from '../../support/bundle-program.ts';
 import { patternOf } from '../../support/scripted-registry.ts';
 
 const KIB = 1024;
-const USER = fileURLToPath(new URL('../../support/cache-user.ts', import.meta.url));
 
+let user: string;
 let directory: string;
 beforeAll(async () => {
+  user = await bundleProgram('cache-user');
   directory = await mkdtemp(join(tmpdir(), 'shared-cache-'));
 });
 afterAll(() => rm(directory, { recursive: true }));
@@ -70,7 +71,7 @@ describe('processes that share a cache', () => {
   const start = (first: number) => {
     const { port } = server.address() as AddressInfo;
     const args = [directory, `127.0.0.1:${port}`, JSON.stringify(blobs), String(first)];
-    const child = spawn(process.execPath, ['--import', 'tsx', USER, ...args], {
+    const child = spawn(process.execPath, [user, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let text = '';

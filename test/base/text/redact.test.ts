@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { redact, rememberCredential } from '../../../src/base/text/redact.ts';
+import { createRedaction, redactAddresses } from '../../../src/base/text/redact.ts';
 
 describe('redacting a text with URLs', () => {
   it.each([
@@ -24,16 +24,15 @@ describe('redacting a text with URLs', () => {
     ['s3://bucket/a@b.iso and me@a.example', 's3://bucket/a@b.iso and me@a.example'],
     ['oci://a.example:5000/x@sha256:00', 'oci://a.example:5000/x@sha256:00'],
   ])('turns %j into %j', (text, printed) => {
-    expect(redact(text)).toBe(printed);
+    expect(redactAddresses(text)).toBe(printed);
   });
 });
 
 it('leaves words of the program as they are, even if one is a password', () => {
-  rememberCredential('user', 'password');
+  const { addLogin, mask } = createRedaction();
+  addLogin('user', 'password');
   const words = 'put user and password into HTTPS_PROXY';
-  expect(redact(words)).toBe(words);
-  expect(redact(`Basic ${Buffer.from('user:password').toString('base64')}`)).toBe(
-    'Basic [redacted]',
-  );
-  expect(redact('user:password')).toBe('[redacted]');
+  expect(mask(words)).toBe(words);
+  expect(mask(`Basic ${Buffer.from('user:password').toString('base64')}`)).toBe('Basic [redacted]');
+  expect(mask('user:password')).toBe('[redacted]');
 });

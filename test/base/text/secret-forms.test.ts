@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { listNameForms, listSecretForms } from '../../../src/base/text/redact.ts';
+import { listNameForms, listSecretForms } from '../../../src/base/text/secret-forms.ts';
 
 describe('the forms of a secret', () => {
   it('are few for a token without special characters', () => {

@@ -36,7 +36,7 @@ echo 'root:x:0:0:root:/root:/bin/sh' >"$tree/etc/passwd"
 echo 'root:x:0:' >"$tree/etc/group"
 
 # One line a module, in the order in which they load; what is built into the kernel has no file.
-modules=(virtio_pci virtio_blk virtio_net virtio_scsi ata_piix ahci sd_mod sr_mod usb_storage uas xhci_pci isofs loop squashfs overlay ext4)
+modules=(virtio_pci virtio_blk virtio_net virtio_scsi ata_piix ahci sd_mod sr_mod usb_storage uas xhci_pci isofs loop squashfs overlay ext4 autofs4)
 for module in "${modules[@]}"; do
   modprobe -d "$work/kernel" -S "$version" --show-depends "$module" 2>/dev/null || true
 done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$work/modules"

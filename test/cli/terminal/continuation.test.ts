@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createContinuation, OUTPUT_STAGES } from '../../../src/cli/terminal/continuation.ts';
+import { OUTPUT_STAGES } from '../../../src/cli/terminal/meters.ts';
+import { createContinuation } from '../../../src/cli/terminal/progress.ts';
 
 const progress = { type: 'stage-progress', bytes: 3 << 20, total: 40 << 20 } as const;
 
@@ -46,7 +47,7 @@ describe('the hint of an interruption', () => {
   it('knows stages that exist', () => {
     const src = new URL('../../../src/', import.meta.url).pathname;
     const text = readdirSync(src, { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts') && !name.endsWith('continuation.ts'))
+      .filter((name) => name.endsWith('.ts') && !name.endsWith('meters.ts'))
       .map((name) => readFileSync(join(src, name), 'utf8'))
       .join('\n');
     const unknown = [...OUTPUT_STAGES.keys()].filter((name) => !text.includes(`'${name}'`));

@@ -8,14 +8,14 @@ import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { rememberSecret } from '../../../src/base/text/redact.ts';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createProgress } from '../../../src/cli/terminal/progress.ts';
 import { createRunLog } from '../../../src/cli/terminal/log.ts';
 import type { BuildEvent } from '../../../src/engine/engine.ts';
 import { EVENT_SCHEMA, requireEvent, requireEvents } from '../../support/events.ts';
 import { runLine } from '../../support/run-line.ts';
 
-const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../dist/cli/start.cjs', import.meta.url));
 
 /** A registry that is out of order, whatever it is asked. */
 let server: Server;
@@ -76,10 +76,8 @@ const EVENTS: { readonly [Type in BuildEvent['type']]: BuildEvent & { type: Type
 /** What is shown of all of them. */
 async function play(options: object, format: 'plain' | 'json'): Promise<string> {
   const stderr = new PassThrough();
-  const log = createRunLog(
-    () => 0,
-    () => undefined,
-  );
+  const given = { now: () => 0, redaction: createRedaction() };
+  const log = createRunLog(given, () => undefined);
   await log.open(options, directory);
   const signal = new AbortController().signal;
   const host = {
@@ -88,7 +86,7 @@ async function play(options: object, format: 'plain' | 'json'): Promise<string> 
     env: {},
     cwd: '/',
     isTTY: false,
-    now: () => 0,
+    ...given,
     signal,
     log,
   };
@@ -191,8 +189,10 @@ describe('--log-file', () => {
   });
 
   test('records no secret', async () => {
-    rememberSecret('sesame-open-please');
-    await run('validate', 'sesame-open-please.yaml', '--log-file', log);
+    const redaction = createRedaction();
+    redaction.add('sesame-open-please');
+    const args = ['validate', 'sesame-open-please.yaml', '--log-file', log];
+    await runLine(args, { cwd: directory, redaction });
     const text = await readFile(log, 'utf8');
     expect(text).toContain('[redacted].yaml');
     expect(text).not.toContain('sesame');

@@ -3,10 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { runProgram } from '../../../src/cli/program.ts';
 import { toMessage } from '../../../src/cli/terminal/output.ts';
 import { createProgress } from '../../../src/cli/terminal/progress.ts';
 import { formatProblem } from '../../../src/base/errors.ts';
+
+const redaction = createRedaction();
 
 /** What moves a terminal's cursor, sets its title or turns text. */
 const COMMANDING = /(?![\t\n])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/u;
@@ -23,7 +26,7 @@ function createHost() {
   const stdout = new PassThrough({ highWaterMark: 8 << 20 });
   const stderr = new PassThrough({ highWaterMark: 8 << 20 });
   const { signal } = new AbortController();
-  return { stdout, stderr, env: {}, cwd: root, isTTY: false, signal, now: () => 0 };
+  return { stdout, stderr, env: {}, cwd: root, redaction, isTTY: false, signal, now: () => 0 };
 }
 
 const read = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? '';
@@ -104,7 +107,7 @@ describe('a list of problems', () => {
   });
 
   it('is printed with the beginning of a line of a megabyte, and the number of characters left out', () => {
-    const text = toMessage(`error: ${'a'.repeat(1_000_000)}\n  hint: name another\n`);
+    const text = toMessage(`error: ${'a'.repeat(1_000_000)}\n  hint: name another\n`, redaction);
     expect(text).toMatch(
       /^error: a{19993}\.\.\. and 980007 more characters\n {2}hint: name another\n$/,
     );

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { WriteStream } from 'node:tty';
 import { describe, expect, test, vi } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import {
   IntegrityError,
   InterruptedError,
@@ -54,6 +55,7 @@ function play(format: LogFormat): readonly string[] {
       stderr,
       env: {},
       cwd: '/',
+      redaction: createRedaction(),
       isTTY: false,
       now: () => now,
       signal: new AbortController().signal,
@@ -108,7 +110,8 @@ describe('progress', () => {
     stream.on('data', (piece: Buffer) => (text += piece.toString().replaceAll(/\n +/g, ' ')));
     let time = 0;
     const terminal = Object.assign(stream, { isTTY: true, columns: 120, rows: 40 });
-    const view = drawTasks(terminal as unknown as WriteStream, () => time);
+    const drawing = { now: () => time, redaction: createRedaction() };
+    const view = drawTasks(terminal as unknown as WriteStream, drawing);
     const MIB = 2 ** 20;
     const tell = (stage: string, bytes: number): void => {
       view.listener({ type: 'stage-progress', stage, bytes: bytes * MIB, total: 100 * MIB });
@@ -264,7 +267,7 @@ describe('a printed failure', () => {
       hint: 'run again',
       cause,
     });
-    expect(describeError(error)).toEqual({
+    expect(describeError(error, createRedaction())).toEqual({
       exitCode: 5,
       text:
         'error: blob sha256:4f.. is short: connection to quay.io was reset [blob.short]\n' +
@@ -273,7 +276,10 @@ describe('a printed failure', () => {
   });
 
   test('is a bug with its stack if it was not foreseen', () => {
-    const { text, exitCode } = describeError(new TypeError('x of https://u:hunter2@q.io/'));
+    const { text, exitCode } = describeError(
+      new TypeError('x of https://u:hunter2@q.io/'),
+      createRedaction(),
+    );
     expect(exitCode).toBe(1);
     expect(text).toMatch(/^bug: TypeError: x of https:\/\/q\.io\/\n {4}at /);
   });
@@ -281,7 +287,7 @@ describe('a printed failure', () => {
   test('ends if its causes form a circle', () => {
     const error: Error = new Error('a');
     error.cause = error;
-    expect(describeError(error).exitCode).toBe(1);
+    expect(describeError(error, createRedaction()).exitCode).toBe(1);
   });
 });
 

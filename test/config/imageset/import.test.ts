@@ -7,12 +7,15 @@ import { Command } from 'commander';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { registerImportImageset } from '../../../src/cli/init.ts';
 import { importImageSet, renderImportedConfig } from '../../../src/config/imageset/import.ts';
 import { checkConfig } from '../../../src/config/load.ts';
 import { ConfigProblems } from '../../../src/base/errors.ts';
 import { inputOf } from '../../support/config-input.ts';
 import { runs } from '../../support/properties.ts';
+
+const redaction = createRedaction();
 
 const HEAD = 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n';
 
@@ -580,7 +583,8 @@ describe('sealift import imageset', () => {
   async function run(...args: readonly string[]) {
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const signal = new AbortController().signal;
-    const host = { stdout, stderr, env: {}, cwd: directory, isTTY: false, signal, now: () => 0 };
+    const fixed = { env: {}, redaction, isTTY: false, now: () => 0 };
+    const host = { ...fixed, stdout, stderr, cwd: directory, signal };
     const program = new Command('sealift').exitOverride();
     registerImportImageset(program, host);
     await program.parseAsync(['import', 'imageset', ...args], { from: 'user' });

@@ -189,7 +189,37 @@ describe.skipIf(!hasTools)('partition tables', () => {
   });
 });
 
+/** A GPT of an image of 1 MiB with one partition of this type, which ends with the image. */
+function makeGpt(type: string): Uint8Array {
+  const area = makeMbr([1, 0xee, 1, 2047]);
+  const entries = new DataView(area.buffer, 1024, 512);
+  area.set(Buffer.from(type, 'hex'), 1024);
+  entries.setBigUint64(32, 64n, true);
+  entries.setBigUint64(40, 2045n, true);
+  const header = new DataView(area.buffer, 512, 512);
+  area.set(Buffer.from('EFI PART'), 512);
+  header.setUint32(12, 92, true);
+  header.setBigUint64(24, 1n, true);
+  header.setBigUint64(32, 2047n, true);
+  header.setBigUint64(48, 2045n, true);
+  header.setBigUint64(72, 2n, true);
+  header.setUint32(80, 4, true);
+  header.setUint32(84, 128, true);
+  header.setUint32(88, crc32(area.subarray(1024, 1536)), true);
+  header.setUint32(16, crc32(area.subarray(512, 512 + 92)), true);
+  return area;
+}
+
 describe('a GPT', () => {
+  it.each([
+    ['basic data', 'a2a0d0ebe5b9334487c068b6b72699c7', 4091],
+    ['an EFI System Partition', '28732ac11ff8d211ba4b00a0c93ec93b', 2045],
+  ])('whose last partition has the type of %s ends it at block %#', (_kind, type, lastBlock) => {
+    const { systemArea } = growHybrid(makeGpt(type), MIB, 2 * MIB);
+    const { gpt } = readPartitionTables(systemArea);
+    expect(gpt).toMatchObject({ crcOk: true, partitions: [{ firstBlock: 64, lastBlock }] });
+  });
+
   it('whose entries do not match their CRC is refused with a hint', () => {
     const area = makeMbr([1, 0xee, 1, 2047]);
     const view = new DataView(area.buffer, 512, 512);

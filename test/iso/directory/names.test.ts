@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assignIdentifiers, type NewName } from '../../../src/iso/directory/names.ts';
+import { withoutUndefined } from '../../../src/base/lists.ts';
+import {
+  assignIdentifiers,
+  entrySourceOf,
+  type NewName,
+} from '../../../src/iso/directory/names.ts';
+import { encodeRockRidge } from '../../../src/iso/directory/rock-ridge.ts';
+import type { BaseDirectory } from '../../../src/iso/read/base-tree.ts';
 
 const newNames = fc.uniqueArray(
   fc.record({
@@ -65,5 +72,27 @@ describe('ISO 9660 identifiers of new entries', () => {
       kind: 'directory' as const,
     }));
     expect(new Set(assignIdentifiers([], names).values()).size).toBe(10_000);
+  });
+});
+
+describe('files that are added to a tree', () => {
+  const ATTRIBUTES = { mode: 0o100644, links: 1, uid: 0, gid: 0 };
+  const node = (
+    serial: number | undefined,
+    children: BaseDirectory['children'] = [],
+  ): BaseDirectory => ({
+    kind: 'directory',
+    name: '',
+    identifier: '',
+    flags: 0,
+    recordedAt: undefined,
+    entries: encodeRockRidge({ ...ATTRIBUTES, ...withoutUndefined({ serial }) }),
+    children,
+  });
+
+  it('get serial numbers above the highest of the tree, if its files have any (RRIP 1.12 4.1.1)', () => {
+    const source = entrySourceOf(node(1, [node(3, [node(12)]), node(7)]), 0);
+    expect([source.takeSerial(), source.takeSerial()]).toEqual([13, 14]);
+    expect(entrySourceOf(node(undefined, [node(undefined)]), 0).takeSerial()).toBeUndefined();
   });
 });

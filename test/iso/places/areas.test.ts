@@ -140,6 +140,17 @@ describe('places of an earlier layout', () => {
     );
   });
 
+  test('are kept only at multiples of 4096, so that file systems can share the blocks', () => {
+    const blobs = createBlobs(20, 6e8, createRandom(5));
+    const { areas, offsets } = placeAreas(withBlobs(blobs));
+    const placed = [...offsets].toSorted(([, a], [, b]) => a - b);
+    const hint = placed.map(([digest, offset], at) =>
+      at === placed.length - 1 ? ([digest, offset + 2048] as const) : ([digest, offset] as const),
+    );
+    const after = placeAreas(withBlobs(blobs), { areas, offsets: hint });
+    expect(blobs.filter(({ digest }) => (after.offsets.get(digest) ?? 1) % 4096 !== 0)).toEqual([]);
+  });
+
   test('change only for contents that a growing base needs to move', () => {
     const random = createRandom(3);
     const blobs = createBlobs(300, 6e9, random);

@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { runProgram } from '../../../src/cli/program.ts';
 import { makeTinyIso } from '../../support/tiny-iso.ts';
+
+const redaction = createRedaction();
 
 let folder: string;
 beforeAll(() => {
@@ -42,7 +45,8 @@ describe('a part of a delta is refused if its head', () => {
     writeFileSync(join(folder, 'x.1'), line + text);
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const { signal } = new AbortController();
-    const host = { stdout, stderr, env: {}, cwd: folder, isTTY: false, signal, now: () => 0 };
+    const fixed = { env: {}, redaction, isTTY: false, now: () => 0 };
+    const host = { ...fixed, stdout, stderr, cwd: folder, signal };
     const exitCode = await runProgram(['apply', 'old.iso', 'x.1', '--in-place'], host);
     const answer = String(stderr.read());
     expect([exitCode, answer]).toEqual([5, expect.stringContaining('[delta.malformed]')]);

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
 import { openPartCache, type PartCache } from '../../../src/base/store/part-cache.ts';
 import { addToPartStore, openFromPartStore } from '../../../src/media/serve/parts.ts';
@@ -11,6 +12,8 @@ import { freePort } from '../../support/local-http.ts';
 import { makeNightlyBase, noiseImage, writeNightly } from '../../support/nightly-medium.ts';
 import { startNginx, type Nginx } from '../../support/nginx.ts';
 import { requireTool } from '../../support/tools.ts';
+
+const redaction = createRedaction();
 
 const hasTools = requireTool('nginx') && requireTool('genisoimage');
 const signal = new AbortController().signal;
@@ -60,7 +63,7 @@ const openCache = (limit = 1 << 30): Promise<PartCache> =>
 const open = (text: string, cache: PartCache): Promise<VirtualBase> =>
   openIsoBase(text, {
     cache,
-    host: { env: {}, cwd: directory, signal, emit: () => undefined },
+    host: { env: {}, redaction, cwd: directory, signal, emit: () => undefined },
   });
 
 /** All bytes, in pieces that fit nothing. */

@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -10,8 +9,8 @@ import {
   removeStoredOverlay,
   storeOverlay,
 } from '../../../src/media/serve/overlay.ts';
+import { bundleProgram } from '../../support/bundle-program.ts';
 
-const WRITER = fileURLToPath(new URL('../../support/overlay-writer.ts', import.meta.url));
 const KILLER = new URL('../../support/kill-at-step.mjs', import.meta.url).href;
 const run = promisify(execFile);
 
@@ -77,8 +76,9 @@ describe('an overlay that is stored', () => {
   });
 
   it('is either complete or absent, no matter when its writer is killed', async () => {
+    const writer = await bundleProgram('overlay-writer');
     const write = (step: number, text: string) =>
-      run(process.execPath, ['--import', import.meta.resolve('tsx'), WRITER, directory, text], {
+      run(process.execPath, [writer, directory, text], {
         env: {
           ...process.env,
           NODE_OPTIONS: `--import ${KILLER}`,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   findSeedInfo,
   listSeedDifferences,
-  parseSeedVersion,
+  parseSeedCluster,
   requireSeedVersion,
 } from '../../../src/openshift/installation/seed.ts';
 
@@ -14,7 +14,27 @@ describe('a seed', () => {
     expect(findSeedInfo(JSON.stringify({ config: { Labels } }))).toBe(INFO);
     expect(findSeedInfo('{"config":{}}')).toBeUndefined();
     expect(findSeedInfo('no JSON')).toBeUndefined();
-    expect([INFO, '{}', '[]', 'no JSON'].map(parseSeedVersion)).toEqual(['4.18.3', '', '', '']);
+  });
+
+  it('is described by its version, its addresses, its networks and its proxy', () => {
+    const bare = { version: '', nodeAddresses: [], machineNetworks: [], hasProxy: false };
+    expect(parseSeedCluster(INFO)).toEqual({ ...bare, version: '4.18.3' });
+    expect(parseSeedCluster('{}')).toEqual(bare);
+    expect(['[]', 'no JSON', '{"node_ips":1}'].map(parseSeedCluster)).toEqual(
+      Array.from({ length: 3 }),
+    );
+    expect(parseSeedCluster('{"node_ip":"10.0.0.5","has_proxy":true}')).toEqual({
+      ...bare,
+      nodeAddresses: ['10.0.0.5'],
+      hasProxy: true,
+    });
+    const dual = '"node_ip":"10.0.0.5","node_ips":["10.0.0.5","fd00::5"]';
+    expect(
+      parseSeedCluster(`{${dual},"machine_networks":["10.0.0.0/24","fd00::/64"]}`),
+    ).toMatchObject({
+      nodeAddresses: ['10.0.0.5', 'fd00::5'],
+      machineNetworks: ['10.0.0.0/24', 'fd00::/64'],
+    });
   });
 
   it('is refused for another seedVersion, to the letter', () => {

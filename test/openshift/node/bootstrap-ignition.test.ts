@@ -19,6 +19,7 @@ import {
   planClusterManifests,
   renderBootstrapIgnition,
 } from '../../../src/openshift/node/bootstrap.ts';
+import { CONFIG_AREA_PATH } from '../../../src/media/media-index.ts';
 import { formatReleaseBundleTag } from '../../../src/openshift/release/bundle.ts';
 import { renderInstallIgnition } from '../../../src/openshift/node/install.ts';
 import {
@@ -90,7 +91,19 @@ describe('the bootstrap configuration', () => {
       'enabled watch-iri-tls-certs.path',
       '- reconfigure-local-registry-iri-tls.service',
       '- agent.service',
+      'enabled show-config-image.service',
     ]);
+  });
+
+  it('shows the area of the medium for a configuration image, and not in the interactive flow', () => {
+    const contentsOf = ({ systemd }: IgnitionConfig): string | undefined =>
+      systemd?.units?.find(({ name }) => name === 'show-config-image.service')?.contents;
+    const area = `/run/media/iso${CONFIG_AREA_PATH}`;
+    expect(contentsOf(configImage)?.match(/^\w+=.*\/run\/media\/.*$/gm)).toEqual([
+      `ConditionPathExists=${area}`,
+      `ExecStart=/usr/sbin/losetup --find --show --read-only ${area}`,
+    ]);
+    expect(contentsOf(interactive)).toBeUndefined();
   });
 
   it('adds exactly the markers and the internal release image in the interactive flow', () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { textFile } from '../../../src/ignition/config.ts';
 import { renderInstallIgnition } from '../../../src/openshift/node/install.ts';
 import { bootstrapInput } from '../../support/node-configs.ts';
+import { sampleKills } from '../../support/kills.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
 
 const runs = describe.skipIf(!hasThrowAwayRoot());
@@ -66,6 +67,12 @@ copy=/var/lib/appliance-registry
   0o644,
 );
 
+/** Head of a loop over the steps that are killed, with `at`. */
+function killsOf(title: string): string {
+  const { first, stride } = sampleKills(title, 5);
+  return `for ((at = ${first}; ; at += ${stride}))`;
+}
+
 const run = (
   script: string,
   change: Partial<typeof bootstrapInput> = {},
@@ -104,7 +111,7 @@ runs('copy-registry-data.sh', () => {
   it('ends with the same complete copy wherever SIGKILL ends its first run', async () => {
     const { stdout, stderr } = await run(`
       medium 2; mount-agent-data.sh >/dev/null; wanted="$(state /run/media/iso/registry)"
-      for ((at = 1; ; at++)); do
+      ${killsOf('a copy')}; do
         rm -rf $copy $copy.* /tmp/systemctl
         if KILL_AT=$at copy-registry-data.sh >/dev/null 2>&1; then break; fi
         if [[ -e $copy && "$(state $copy)" != "$wanted" ]]; then echo "half a copy at $at"; fi
@@ -261,7 +268,7 @@ runs("the installer's copy on a control plane host", () => {
   it('is renamed before the daemon runs, wherever SIGKILL ends the first run', async () => {
     const { stdout, stderr } = await run(`${DAEMON}
       tree /tmp/wanted; wanted="$(state /tmp/wanted)"
-      for ((at = 1; ; at++)); do
+      ${killsOf('a renamed copy')}; do
         rm -rf $copy.partial /var/lib/iri-registry /tmp/daemon-*; umount -q /mnt/agentdata
         cp -r /tmp/wanted /var/lib/iri-registry
         daemon & pid=$!
@@ -348,7 +355,7 @@ runs("the installer's copy on a control plane host", () => {
       tree /tmp/wanted 3; wanted="$(state /tmp/wanted)"
       printf '#!/bin/sh\nreadlink /proc/self/fd/0 | grep -E "/data$|/[0-9a-f]{64}$" >>/tmp/read\nexec /usr/bin/sha256sum "$@"' >/usr/local/bin/sha256sum
       chmod 0755 /usr/local/bin/sha256sum; hash -r
-      for ((at = 1; ; at++)); do
+      ${killsOf('a verified copy')}; do
         rm -rf $copy $copy.* /tmp/read; cp -r /tmp/wanted $copy.partial
         done=no; if KILL_AT=$at copy-registry-data.sh >/dev/null 2>&1; then done=yes; fi
         copy-registry-data.sh >/dev/null || echo "failed after $at"

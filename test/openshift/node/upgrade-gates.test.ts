@@ -6,6 +6,7 @@ import {
   type CarriedHop,
 } from '../../../src/openshift/node/upgrade.ts';
 import { listGates, minorOfGate } from '../../../src/openshift/release/gates.ts';
+import { sampleKills, type Sample } from '../../support/kills.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
 import { commandOf, hop, imageOf, OC, PREPARE } from '../../support/upgrade-cluster.ts';
 
@@ -231,7 +232,7 @@ exit $code
  * again from the state before it, is killed at each of its changes, and looks once more: that must
  * lead to the state after the look, or after a second one.
  */
-const KILLS = `
+const killSome = ({ first, stride }: Sample): string => `
 run_unit() { : >/tmp/steps; : >changes; PATH=/opt/kill:$PATH setsid --wait bash -c "$(</opt/command)" >/dev/null 2>&1; }
 state() { rm -rf "$1" && mkdir "$1" && cp -a /cluster "$1" && cp -a /run/upgrade-cluster-* "$1" 2>/dev/null; rm -f "$1"/cluster/{requests,changes}; }
 restore() { rm -rf /cluster/* /run/upgrade-cluster-* && cp -a "$1"/cluster/. /cluster && cp -a "$1"/upgrade-cluster-* /run 2>/dev/null; }
@@ -252,7 +253,8 @@ for ((looks = 1; looks < 30; looks++)); do
   state /tmp/before; run_unit && isDone=1; check_health $looks; steps=$(wc -l </tmp/steps)
   state /tmp/once; run_unit; state /tmp/twice
   for ((kill_at = 1; kill_at <= steps * 2; kill_at++)); do
-    restore /tmp/before; run_unit; cp changes /tmp/log; kill_at=0 run_unit; cat changes >>/tmp/log; kills=$((kills + 1))
+    kills=$((kills + 1)); ((kills % ${stride} == ${first} % ${stride})) || continue
+    restore /tmp/before; run_unit; cp changes /tmp/log; kill_at=0 run_unit; cat changes >>/tmp/log
     check_health "$looks, $kill_at"; state /tmp/found
     (($(grep -c '^oc adm upgrade' /tmp/log) <= 1)) || echo "look $looks, kill $kill_at: requested again"
     diff -r /tmp/found /tmp/once >/dev/null || diff -r /tmp/found /tmp/twice || echo "look $looks, kill $kill_at: differs"
@@ -266,7 +268,7 @@ runs('an unattended upgrade that is killed', () => {
   it('continues after each of its changes, and never waits with paused health checks', async () => {
     const { stdout, exitCode } = await drive(
       `gate ${SIGSTORE} Signatures.; gate ack-4.20-person Look.
-      ${KILLS}
+      ${killSome(sampleKills('an unattended upgrade', 8))}
       cat history health configmap; jq -c . acks; echo "$kills kills"`,
       { acknowledged: [SIGSTORE, BOOT], more: [KILLER] },
     );

@@ -6,6 +6,7 @@ import { textFile, type File, type IgnitionConfig } from '../../../src/ignition/
 import { renderInstallIgnition } from '../../../src/openshift/node/install.ts';
 import { renderUpgradeHostMachineConfigs } from '../../../src/openshift/node/upgrade.ts';
 import { renderUpgradeMachineConfig } from '../../../src/openshift/node/upgrade.ts';
+import { sampleKills } from '../../support/kills.ts';
 import { bootstrapInput, listContents, readContents } from '../../support/node-configs.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
 import { requireTool } from '../../support/tools.ts';
@@ -407,6 +408,7 @@ exec /usr/bin/${name} "$@"
 `,
         0o755,
       );
+    const { first, stride } = sampleKills('an upgrade registry', 5);
     const { stdout, exitCode } = await root(
       `${TREES}
       cp -a $own /tmp/pristine
@@ -417,7 +419,7 @@ exec /usr/bin/${name} "$@"
         done
       }
       export kill_at
-      for ((kill_at = 1; kill_at < 200; kill_at++)); do
+      for ((kill_at = ${first}; kill_at < 200; kill_at += ${stride})); do
         rm -rf $own && cp -a /tmp/pristine $own
         : >/tmp/steps
         PATH=/opt/kill:$PATH setsid --wait copy-upgrade-registry.sh >/dev/null 2>&1 && break

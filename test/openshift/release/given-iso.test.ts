@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { digestOf } from '../../../src/base/digest.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
@@ -19,7 +20,7 @@ import { createTestRetries } from '../../support/test-clock.ts';
 
 const iso = Buffer.concat([randomBytes(300_000), Buffer.alloc(300_000, 'ISO ')]);
 const packed = gzipSync(iso);
-const http = createHttp({ env: {}, retries: createTestRetries() });
+const http = createHttp({ redaction: createRedaction(), env: {}, retries: createTestRetries() });
 
 describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () => {
   let directory: string;

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import {
   formatChannel,
@@ -101,7 +102,7 @@ describe('the request for an update graph', () => {
   ): Promise<LocalServer> => (server = await serveLocally(answer));
   const ask = (url: string, version = '4.13'): Promise<GraphRelease> =>
     resolveInGraph({
-      http: createHttp({ env: {}, retries }),
+      http: createHttp({ redaction: createRedaction(), env: {}, retries }),
       url,
       version,
       channel: 'stable',

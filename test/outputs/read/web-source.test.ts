@@ -3,11 +3,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import type { HttpRequestEvent } from '../../../src/base/http/report-requests.ts';
 import type { RetryEvent } from '../../../src/base/retry.ts';
 import type { RandomAccess } from '../../../src/base/random-access.ts';
 import { openSource } from '../../../src/outputs/read/open.ts';
 import { serveLocally } from '../../support/local-http.ts';
+
+const redaction = createRedaction();
 
 /** Larger than what is read ahead, and different everywhere. */
 const BYTES = Buffer.alloc(24 << 20);
@@ -65,7 +68,7 @@ async function open(
 ): Promise<RandomAccess> {
   const emit = (event: Event): void => void events.push(event);
   const signal = new AbortController().signal;
-  const source = await openSource(text, { env, cwd: directory, signal, emit });
+  const source = await openSource(text, { env, redaction, cwd: directory, signal, emit });
   onTestFinished(() => source.close());
   return source;
 }

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { credentialsFromPullSecret } from '../../../src/registry/client/credentials.ts';
 import { parseReference as reference } from '../../../src/registry/reference.ts';
+
+const redaction = createRedaction();
 
 const { signal } = new AbortController();
 const entry = (text: string) => ({ auth: Buffer.from(text).toString('base64') });
@@ -28,10 +31,10 @@ describe('a key of an auth file', () => {
     ['https://index.docker.io/v1/', 'docker.io/library/x:v1', true],
     ['registry-1.docker.io', 'docker.io/library/x:v1', true],
   ])('%s for %s: %s', async (key, image, isMatch) => {
-    const store = credentialsFromPullSecret(
-      JSON.stringify({ auths: { [key]: entry('u:p') } }),
-      's',
-    );
+    const store = credentialsFromPullSecret(JSON.stringify({ auths: { [key]: entry('u:p') } }), {
+      name: 's',
+      redaction,
+    });
     const found = await store.find(reference(image), signal);
     expect(found !== undefined).toBe(isMatch);
   });
@@ -43,7 +46,7 @@ describe('a key of an auth file', () => {
     const auths = { [far]: entry('far:p'), [near]: entry('near:p') };
     for (const entries of [Object.entries(auths), Object.entries(auths).toReversed()]) {
       const json = JSON.stringify({ auths: Object.fromEntries(entries) });
-      const store = credentialsFromPullSecret(json, 's');
+      const store = credentialsFromPullSecret(json, { name: 's', redaction });
       expect(await store.find(reference('a.example/x/y:v1'), signal)).toMatchObject({
         username: 'near',
       });

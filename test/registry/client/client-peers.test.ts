@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { digestOf } from '../../../src/base/digest.ts';
 import { runProcess } from '../../../src/base/process.ts';
 import { createBlobCache } from '../../../src/base/store/blob-cache.ts';
@@ -13,6 +14,8 @@ import { startPasswordRegistry } from '../../support/password-registry.ts';
 import { createHttpWithout, createTestClient } from '../../support/registry-client.ts';
 import { imageManifest, startScriptedRegistry } from '../../support/scripted-registry.ts';
 import { requireTool } from '../../support/tools.ts';
+
+const redaction = createRedaction();
 
 const tools = ['docker-registry', 'skopeo', 'htpasswd', 'openssl'];
 const { signal } = new AbortController();
@@ -117,7 +120,9 @@ const pullSecret = (password: string): string =>
 
 const clientWith = (password: string, options: Parameters<typeof createTestClient>[0] = {}) =>
   createTestClient({
-    credentials: [credentialsFromPullSecret(pullSecret(password), 'pullSecret')],
+    credentials: [
+      credentialsFromPullSecret(pullSecret(password), { name: 'pullSecret', redaction }),
+    ],
     caBundle: ca,
     ...options,
   });
@@ -196,7 +201,9 @@ describe.skipIf(!hasTools)(
     );
 
     it('takes any certificate of a registry that is marked insecure', async () => {
-      const credentials = [credentialsFromPullSecret(pullSecret('hush'), 'pullSecret')];
+      const credentials = [
+        credentialsFromPullSecret(pullSecret('hush'), { name: 'pullSecret', redaction }),
+      ];
       const client = createTestClient({ credentials, insecureRegistries: [host] });
       const work = client.fetchManifest(parseReference(`${host}/team/app:v1`), { signal });
       expect((await work).descriptor.digest).toBe(digest);

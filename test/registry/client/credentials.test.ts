@@ -2,6 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile, readFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { formatBasic } from '../../../src/base/http/basic.ts';
 import {
   credentialsFromFiles,
@@ -9,6 +10,8 @@ import {
   listUnusableEntries,
 } from '../../../src/registry/client/credentials.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
+
+const redaction = createRedaction();
 
 const { signal } = new AbortController();
 
@@ -27,7 +30,7 @@ describe('a pull secret', () => {
         'https://index.docker.io/v1/': { auth: encode('hub:p'), identitytoken: 'identity' },
       },
     }),
-    'pullSecret',
+    { name: 'pullSecret', redaction },
   );
 
   it('gives the most specific entry', async () => {
@@ -64,7 +67,7 @@ describe('a pull secret', () => {
   ])('that is malformed is refused without being repeated: %s', (json, reason) => {
     let failure: unknown;
     try {
-      credentialsFromPullSecret(json, 'pullSecret');
+      credentialsFromPullSecret(json, { name: 'pullSecret', redaction });
     } catch (error) {
       failure = error;
     }
@@ -88,7 +91,7 @@ describe('an entry of a pull secret that cannot be used', () => {
   it.each(['quay.io', 'docker.io', 'odd.example'])(
     'is an error only if its registry is looked up: %s',
     async (host) => {
-      const store = credentialsFromPullSecret(json, 'pullSecret');
+      const store = credentialsFromPullSecret(json, { name: 'pullSecret', redaction });
       expect(await store.find(reference('good.example/a:1'), signal)).toMatchObject({
         username: 'user',
       });
@@ -134,7 +137,10 @@ describe('credential files', () => {
       auths: { 'a.example': entry('docker:p'), 'b.example': entry('docker:p') },
     });
     await put('.dockercfg', { 'c.example': entry('cfg:p') });
-    const store = credentialsFromFiles({ HOME: home, XDG_RUNTIME_DIR: join(home, 'run') });
+    const store = credentialsFromFiles(
+      { HOME: home, XDG_RUNTIME_DIR: join(home, 'run') },
+      redaction,
+    );
     expect(await store.find(reference('a.example/x:v1'), signal)).toMatchObject({
       username: 'run',
     });
@@ -152,14 +158,17 @@ describe('credential files', () => {
     await put('mine.json', { auths: { 'b.example': entry('mine:p') } });
     const env = { HOME: home, REGISTRY_AUTH_FILE: join(home, 'mine.json') };
     expect(
-      await credentialsFromFiles(env).find(reference('a.example/x:v1'), signal),
+      await credentialsFromFiles(env, redaction).find(reference('a.example/x:v1'), signal),
     ).toBeUndefined();
-    expect(await credentialsFromFiles(env).find(reference('b.example/x:v1'), signal)).toMatchObject(
-      {
-        username: 'mine',
-      },
+    expect(
+      await credentialsFromFiles(env, redaction).find(reference('b.example/x:v1'), signal),
+    ).toMatchObject({
+      username: 'mine',
+    });
+    const missing = credentialsFromFiles(
+      { REGISTRY_AUTH_FILE: join(home, 'none.json') },
+      redaction,
     );
-    const missing = credentialsFromFiles({ REGISTRY_AUTH_FILE: join(home, 'none.json') });
     await expect(missing.find(reference('a.example/x:v1'), signal)).rejects.toMatchObject({
       code: 'credentials.missing',
     });
@@ -182,7 +191,7 @@ describe('credential files', () => {
       await chmod(path, 0o755);
     }
     const env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
-    const store = credentialsFromFiles(env);
+    const store = credentialsFromFiles(env, redaction);
     expect(await store.find(reference('a.example/x:v1'), signal)).toEqual({
       kind: 'identity',
       token: 'for a.example',
@@ -205,7 +214,7 @@ describe('credential files', () => {
     await writeFile(path, `#!/bin/sh\n${script}\n`);
     await chmod(path, 0o755);
     const env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
-    const failure: unknown = await credentialsFromFiles(env)
+    const failure: unknown = await credentialsFromFiles(env, redaction)
       .find(reference('a.example/x:v1'), signal)
       .catch((error: unknown) => error);
     expect(failure).toMatchObject({
@@ -221,7 +230,10 @@ describe('credential files', () => {
   it('may have logins whose bytes are not UTF-8', async () => {
     const auth = Buffer.from('us\u00E9r:p\u00F6', 'latin1').toString('base64');
     await put('.docker/config.json', { auths: { 'a.example': { auth } } });
-    const found = await credentialsFromFiles({ HOME: home }).find(reference('a.example/x'), signal);
+    const found = await credentialsFromFiles({ HOME: home }, redaction).find(
+      reference('a.example/x'),
+      signal,
+    );
     if (found?.kind !== 'basic') throw new Error('no login');
     expect(formatBasic(found)).toBe(`Basic ${auth}`);
   });
@@ -250,7 +262,7 @@ describe('credential files', () => {
       await put('.docker/config.json', {
         credHelpers: { 'a.example': 'count', 'b.example': 'count', 'c.example': 'fail' },
       });
-      const store = credentialsFromFiles(env);
+      const store = credentialsFromFiles(env, redaction);
       const ask = (name: string) =>
         store.find(reference(`${name}/x:v1`), signal).catch(() => 'failed');
       const names = ['a.example', 'a.example', 'b.example', 'a.example'];
@@ -262,7 +274,7 @@ describe('credential files', () => {
 
     it('ask for an answer that was refused again, once for all', async () => {
       await put('.docker/config.json', { credHelpers: { 'a.example': 'count' } });
-      const store = credentialsFromFiles(env);
+      const store = credentialsFromFiles(env, redaction);
       const place = reference('a.example/x:v1');
       const first = await store.find(place, signal);
       const ask = () => store.find(place, signal, first);
@@ -279,7 +291,7 @@ describe('credential files', () => {
         auths: { 'a.example': entry('u:p') },
         credsStore: 'nowhere',
       });
-      const store = credentialsFromFiles(env);
+      const store = credentialsFromFiles(env, redaction);
       expect(await store.find(reference('a.example/x:v1'), signal)).toMatchObject({
         username: 'u',
       });
@@ -292,7 +304,7 @@ describe('credential files', () => {
       await put('.docker/config.json', {
         credHelpers: { 'https://index.docker.io/v1/': 'count', 'https://a.example/': 'count' },
       });
-      const store = credentialsFromFiles(env);
+      const store = credentialsFromFiles(env, redaction);
       await store.find(reference('docker.io/library/x:v1'), signal);
       await store.find(reference('a.example/x:v1'), signal);
       expect(await asked()).toEqual(['https://a.example/', 'https://index.docker.io/v1/']);

@@ -1,10 +1,13 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { digestOf } from '../../../src/base/digest.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { createRegistryClient } from '../../../src/registry/client.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { createTestRetries } from '../../support/test-clock.ts';
+
+const redaction = createRedaction();
 
 const TYPE = 'application/vnd.oci.image.index.v1+json';
 const MANIFEST = JSON.stringify({ schemaVersion: 2, mediaType: TYPE, manifests: [] });
@@ -22,7 +25,7 @@ it('a server that answers HEAD with a body, which RFC 9110 9.3.2 forbids, can be
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const http = createHttp({ env: {}, connections: 1, retries: createTestRetries() });
+  const http = createHttp({ redaction, env: {}, connections: 1, retries: createTestRetries() });
   const client = createRegistryClient({
     http,
     credentials: [],

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { digestOf } from '../../../src/base/digest.ts';
 import { createHttp, type Http } from '../../../src/base/http/http.ts';
 import { createRegistryClient, type RegistryClient } from '../../../src/registry/client.ts';
@@ -42,7 +43,7 @@ async function start(answer: Answer): Promise<{
   });
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  http = createHttp({ env: {}, retries: createTestRetries() });
+  http = createHttp({ redaction: createRedaction(), env: {}, retries: createTestRetries() });
   const client = createRegistryClient({ http, credentials: [], insecureRegistries: [host] });
   return { client, host, asked };
 }

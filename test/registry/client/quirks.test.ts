@@ -14,7 +14,7 @@ import {
 
 /*
  * Every habit of a registry with every command: each ends with the right result, or names what is wrong. With
- * SEALIFT_QUIRKS=all (`npm run test:quirks`) all of the table is run and printed, with a number one of so many
+ * QUIRKS=all (`npm run test:quirks`) all of the table is run and printed, with a number one of so many
  * cells; else a short choice.
  */
 
@@ -23,7 +23,7 @@ const hasTools = ['genisoimage', 'isohybrid', 'docker-registry'].map(requireTool
 const SHORT = '47'; // prime, so that all commands come
 
 /** All of the table, one of so many of its cells, or a short choice. */
-const CHOICE = process.env['SEALIFT_QUIRKS'] ?? SHORT;
+const CHOICE = process.env['QUIRKS'] ?? SHORT;
 const step = CHOICE === 'all' ? 1 : Number(CHOICE);
 
 const CASES = [...PLAIN_ROWS, ...ACCESS_ROWS].flatMap((row) =>

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { explainRoots } from '../../../src/keys/index.ts';
 import { createCertsReader } from '../../../src/registry/client/transport.ts';
@@ -48,7 +49,7 @@ it.each(['SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS'])(
     const pipe = join(directory, 'pipe');
     execFileSync('mkfifo', [pipe]);
     for (const path of [pipe, join(directory, 'absent')]) {
-      const http = createHttp({ env: { [name]: path } });
+      const http = createHttp({ redaction: createRedaction(), env: { [name]: path } });
       try {
         const asked = http.request({ url: new URL('https://127.0.0.1:9/') });
         await expect(asked).rejects.toMatchObject({ code: 'ca-bundle.unreadable' });

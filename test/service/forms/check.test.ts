@@ -184,6 +184,13 @@ describe('a form', () => {
     });
   });
 
+  it('gets the names of ports that a table has', async () => {
+    const text = 'MAC\tInterface\tMAC 2\tPort-2\n1\teno1\t2\teno2\n';
+    const { hosts } = (await ask('host-table', { text })) as { readonly hosts: unknown };
+    const values = { mac: '1', port: 'eno1', mac2: '2', port2: 'eno2' };
+    expect(hosts).toEqual([{ row: 2, values }]);
+  });
+
   it.each([
     ['', { row: 1 }, 'has no header row'],
     ['mac\tgatway', { row: 1, column: 'gatway' }, 'did you mean "gateway"?'],

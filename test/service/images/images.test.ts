@@ -20,7 +20,7 @@ describe('the overlays of a replica', () => {
     const directory = join(folder, 'overlays');
     const state = await openFileRecords(join(folder, 'records'));
     const record = { id: PRESENT, tenant: 't', body: {} };
-    await sweepOverlays({ state, directory });
+    await sweepOverlays(state, directory);
     await state.create('infra-envs', { ...record, revision: 1 });
     await state.replace('infra-envs', { ...record, revision: 2 });
     const key = Buffer.alloc(32, 'key');
@@ -43,7 +43,7 @@ describe('the overlays of a replica', () => {
     const aside = join(directory, `${whole}.4000000-1-0123456789ab.tmp`);
     await writeFile(aside, 'half');
     await utimes(aside, 0, 0);
-    await sweepOverlays({ state, directory });
+    await sweepOverlays(state, directory);
     const names = (await readdir(directory)).sort().map((name) => name.slice(0, 38));
     expect(names).toEqual([`${PRESENT}.2`, `${PRESENT}.3`]);
     await state.close();

@@ -1,5 +1,6 @@
 import { copyFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createIssuerKeys, issueToken } from '../../../src/service/auth/tokens.ts';
 import { Secret } from '../../../src/base/secret.ts';
@@ -104,7 +105,7 @@ describe('a URL that was answered before', () => {
     clock -= LIFETIME;
   });
 
-  it('ends when its ISO is replaced', async () => {
+  it('ends within a second after its ISO was replaced', async () => {
     const { urls } = await order();
     const place = join(world.directory, 'store/appliance.iso');
     await copyFile(place, `${place}.kept`);
@@ -118,6 +119,7 @@ describe('a URL that was answered before', () => {
     );
     expect(other).toMatchObject({ exitCode: 0 });
     await rename(join(world.directory, 'other.iso'), place);
+    await sleep(1100);
     const found = await statuses(urls);
     await rename(`${place}.kept`, place);
     expect(found).toEqual([410, 410]);
@@ -137,23 +139,43 @@ describe('a URL that was answered before', () => {
 
 describe('the memory of URLs', () => {
   const request = (url: string, headers: object = {}): IncomingMessage =>
-    ({ url, headers }) as unknown as IncomingMessage;
-  const image = { records: ['a'], isCurrent: () => true } as unknown as KnownImage;
+    ({ url, headers, rawHeaders: [] }) as unknown as IncomingMessage;
+  const imageOf = (id: string, bytes = 0): KnownImage =>
+    ({ records: [id], bytes, isCurrent: () => true, file: { id } }) as unknown as KnownImage;
+  const image = imageOf('a');
 
   it('does not remember what was looked up before a change', () => {
     const known = createKnownUrls(() => 0);
     const [early, late] = [request('/1'), request('/2')];
     known.begin(early);
-    known.forget('a');
+    void known.forget('a');
     known.begin(late);
     known.remember(early, image);
     known.remember(late, image);
     expect([known.find(early), known.find(late)]).toEqual([undefined, image]);
-    known.forget('b');
+    void known.forget('b');
     expect(known.find(late)).toBe(image);
-    known.forget('a');
+    void known.forget('a');
     expect(known.find(late)).toBe(undefined);
   });
+
+  it.each([0, 100_000])(
+    'of an InfraEnv with hundreds of URLs of %s bytes displaces its own',
+    (bytes) => {
+      const known = createKnownUrls(() => 0);
+      const remember = (url: string, of: KnownImage): void => {
+        const asked = request(url);
+        known.begin(asked);
+        known.remember(asked, of);
+      };
+      remember('/other', imageOf('other', bytes));
+      for (let index = 0; index < 300; index += 1)
+        remember(`/1?${index}`, imageOf('greedy', bytes));
+      expect(known.find(request('/other'))).toBeDefined();
+      expect(known.find(request('/1?0'))).toBe(undefined);
+      expect(known.find(request('/1?299'))).toBeDefined();
+    },
+  );
 
   it.each(['image-token', 'origin'])(
     'leaves a request with %s in its head to the routes',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { checkSite } from '../../../src/sites/check.ts';
 import {
   checkImageBased,
@@ -306,7 +307,9 @@ describe('an image-based-config.yaml is refused for', () => {
       'install-config.yaml': writeInstallConfig({ networking }),
       'image-based-config.yaml': writeImageBasedConfig(network(eth0())),
     });
-    expect(tell(checkSite(input, { epoch: TEST_EPOCH }).problems)).toEqual([
+    expect(
+      tell(checkSite(input, { epoch: TEST_EPOCH, redaction: createRedaction() }).problems),
+    ).toEqual([
       '4:3 networkConfig: no interface has an IPv6 address for machine network 2001:db8::/64',
     ]);
   });

@@ -163,8 +163,8 @@ const CLUSTER: readonly Row[] = [
   ],
   [
     'workers of two pools',
-    { compute: 'compute: [{name: worker, replicas: 1}, {name: edge}]' },
-    `5:10 Compute.Replicas: ${NO_WORKER} 4`,
+    { compute: 'compute: [{name: worker}, {name: edge}]' },
+    `5:10 Compute.Replicas: ${NO_WORKER} 3`,
   ],
   [
     'fewer machines than none',
@@ -412,6 +412,13 @@ const NETWORKS: readonly Row[] = [
       'machineNetwork: [{cidr: "2001:db8::/64"}], serviceNetwork: ["fd02::/112"], clusterNetwork: [{cidr: "fd01::/48", hostPrefix: 56}]',
     ),
     '6:138 networking.clusterNetwork[0].hostPrefix: Invalid value: "56": cluster network host subnetwork prefix must be 64 for IPv6 networks',
+  ],
+  [
+    'an IPv6 host prefix above 64',
+    network(
+      'machineNetwork: [{cidr: "2001:db8::/64"}], serviceNetwork: ["fd02::/112"], clusterNetwork: [{cidr: "fd01::/48", hostPrefix: 80}]',
+    ),
+    '6:138 networking.clusterNetwork[0].hostPrefix: Invalid value: "80": cluster network host subnetwork prefix must be 64 for IPv6 networks',
   ],
   [
     'services of two families and machines of one',

@@ -8,6 +8,7 @@ import { listSites } from '../../../src/sites/sources/sites.ts';
 import { fillTemplate, parseTemplate } from '../../../src/sites/sources/template.ts';
 import { writeTree, type Tree } from '../../support/site-archives.ts';
 import { readAllSites, showProblems } from '../../support/site-lists.ts';
+import { packWorkbook, textRow } from '../../support/workbooks.ts';
 
 let root = '';
 beforeEach(() => {
@@ -52,6 +53,26 @@ const FORMS: Tree = {
 };
 
 describe('a table fills a template', () => {
+  it('written as a workbook, with the line of a fault', async () => {
+    const rows = ['name domain', 'alpha edge.example', 'beta 4.20'].map((line, at) =>
+      textRow(at + 1, ...line.split(' ')),
+    );
+    const number = '<row r="4"><c r="A4" t="str"><v>gamma</v></c><c r="B4"><v>4.2</v></c></row>';
+    writeFileSync(join(root, 'a.xlsx'), packWorkbook({ rows: rows.join('') + number }));
+    const sites = await listSites(join(root, 'a.xlsx'), {
+      template: join(root, 'template'),
+      signal,
+    });
+    expect(sites.names).toEqual(['alpha', 'beta']);
+    expect(showProblems(sites, root)).toEqual([
+      expect.stringMatching(/a\.xlsx:4.* cell B4 is a number, of which digits may be lost/),
+    ]);
+    const csv = await open('a.csv', CSV);
+    expect(Object.values(await readAllSites(sites))).toEqual(
+      Object.values(await readAllSites(csv)),
+    );
+  });
+
   it.each(Object.entries(FORMS))('written as %s', async (table, text) => {
     const sites = await open(table, text);
     expect(showProblems(sites, root)).toEqual([]);
@@ -322,7 +343,7 @@ describe('a table of 60 rows', () => {
     expect(lines).toEqual(lines.toSorted((a, b) => a - b));
   });
 
-  it.each(['xlsx', 'ods'])(
+  it.each(['xls', 'xlsm', 'ods'])(
     'that is still an .%s is refused with the way to export it',
     async (kind) => {
       writeTree(root, { [`a.${kind}`]: 'PK\u0003\u0004' });

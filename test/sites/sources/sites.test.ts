@@ -177,7 +177,7 @@ describe('sites are read from a folder or an archive of site folders', () => {
 describe('an invalid site does not stop the others', () => {
   test('if it lacks a file', async () => {
     mkdirSync(join(root, 'folder/empty'), { recursive: true });
-    const tree = { ...TWO, 'gamma/install-config.yaml': '', 'delta/x.yaml': '' };
+    const tree = { ...TWO, 'gamma/install-config.yaml': '', 'delta/x.txt': '' };
     for (const form of await writeForms(tree)) {
       const sites = await list(form);
       expect(sites.names).toEqual(['alpha', 'beta']);

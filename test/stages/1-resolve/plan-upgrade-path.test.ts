@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { planUpgradePath } from '../../../src/stages/1-resolve/plan-upgrade-path.ts';
@@ -35,7 +36,7 @@ it('an upgrade from one major version to the next is planned from the channels o
         arch: 'x86_64',
         graphUrl: url,
       },
-      { http: createHttp({ env: {}, retries: createTestRetries() }) },
+      { http: createHttp({ redaction: createRedaction(), env: {}, retries: createTestRetries() }) },
       createStageContext(),
     );
     expect(path.hops.map(({ version }) => version)).toEqual(['4.22.9', '5.0.1']);

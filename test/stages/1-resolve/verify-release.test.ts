@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { stateRelease } from '../../../demo/openpgp-signer.ts';
 import { createReleaseSigner, SIGNATURE_SETTINGS } from '../../../demo/release-signer.ts';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { hexOf, type Digest } from '../../../src/base/digest.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { createRetries } from '../../../src/base/retry.ts';
@@ -16,6 +17,8 @@ import {
 import { serveLocally, type LocalServer } from '../../support/local-http.ts';
 import { createStageContext } from '../../support/stage-context.ts';
 import { createThrowAwaySigner } from '../../support/throw-away-signer.ts';
+
+const redaction = createRedaction();
 
 const DIGEST: Digest = `sha256:${'4f'.repeat(32)}`;
 const OTHER: Digest = `sha256:${'5e'.repeat(32)}`;
@@ -41,7 +44,7 @@ describe('the signature of a release', () => {
   let directory: string;
   let store: LocalServer;
   let answer: (request: IncomingMessage, response: ServerResponse) => void;
-  const http = createHttp({ env: {}, retries: createRetries({ retryFor: 0 }) });
+  const http = createHttp({ redaction, env: {}, retries: createRetries({ retryFor: 0 }) });
   const at = (name: string): string => join(directory, name);
 
   beforeAll(async () => {

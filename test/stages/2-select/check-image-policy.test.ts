@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeDefinitions } from '../../../demo/definitions.ts';
 import type { Digest } from '../../../src/base/digest.ts';
-import { formatImagePolicy } from '../../../src/cli/report-lines.ts';
+import { listImagePolicy } from '../../../src/cli/report-lines.ts';
+import { formatReport, listRows, underLabel } from '../../../src/cli/terminal/report.ts';
 import { createPolicyFinder } from '../../../src/openshift/release/image-policy.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import {
@@ -108,6 +109,11 @@ async function check({
 }
 
 const policyFor = (key: KeyObject = EC): string => makeImagePolicy(key, [at(TOOLS)]);
+
+const formatImagePolicy = (found: ImagePolicyCheck, label: string): readonly string[] => {
+  const body = listRows({ width: label.length }, underLabel(label, listImagePolicy(found)));
+  return formatReport({ title: [], body }).trimEnd().split('\n');
+};
 
 describe('the check of the image policy', () => {
   it('covers only the release image and its components, each by its repository', async () => {

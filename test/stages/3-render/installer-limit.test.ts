@@ -20,10 +20,9 @@ it('an installer past its time limit ends with everything that it started, and n
     const file = await digests.identify(installer);
     if (!file) throw new Error('the installer was just written');
     const path = 'cluster-manifests/pull-secret.yaml';
-    const pullSecret = new Secret(SECRET);
     const error = await runInstaller
       .run(
-        { installer: file, args: [], files: [{ path, text: pullSecret }], pullSecret },
+        { installer: file, args: [], files: [{ path, text: new Secret(SECRET) }] },
         { workDir: join(directory, 'work'), installerLimit: 1500, digests },
         createStageContext(),
       )

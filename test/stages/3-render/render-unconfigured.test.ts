@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hasFile } from '../../../src/base/disk/files.ts';
+import { createRedaction } from '../../../src/base/text/redact.ts';
+import { describeError } from '../../../src/cli/terminal/errors.ts';
 import { parseIgnition } from '../../../src/ignition/config.ts';
 import { Secret } from '../../../src/base/secret.ts';
 import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
@@ -57,7 +59,6 @@ async function render(
       installer,
       args: planInstallerArgs(release.version, interactive),
       files: files.map(({ path, text }) => ({ path, text: new Secret(text) })),
-      pullSecret: new Secret(PULL_SECRET),
     },
     { workDir: join(directory, 'work'), digests },
     createStageContext(),
@@ -99,12 +100,15 @@ describe('the installer of the release', () => {
     expect(await readFile(seen, 'utf8')).toContain('unconfigured-ignition --interactive --dir');
   });
 
-  it('fails with its last output, without the pull secret', async () => {
+  it('fails with its last output, which is printed without the pull secret', async () => {
     const failing = render('cat cluster-manifests/pull-secret.yaml >&2; echo broken >&2; exit 3');
     await expect(failing).rejects.toMatchObject({ code: 'tool.failed' });
-    const error = await failing.catch((error: unknown) => error as Error);
-    expect(String(error)).toContain('broken');
-    expect(String(error)).not.toContain('c2VjcmV0');
+    const redaction = createRedaction();
+    redaction.add(PULL_SECRET);
+    const printed = describeError(await failing.catch((error: unknown) => error), redaction).text;
+    expect(printed).toContain('broken');
+    expect(printed).toContain('[redacted]');
+    expect(printed).not.toContain('c2VjcmV0');
     expect(await readdir(join(directory, 'work'))).toEqual([]);
   });
 

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
 import { runProgram } from '../../../src/cli/program.ts';
 import { ALPHA, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
@@ -81,6 +82,7 @@ it.each([
     stdout,
     stderr,
     cwd: world.directory,
+    redaction: createRedaction(),
     isTTY: false,
     now: () => 1_800_000_000_000,
     env: { SOURCE_DATE_EPOCH: epoch },

@@ -79,9 +79,7 @@ describe('sealift config-iso show', () => {
       ]);
       await write('agent_configimage');
       const { stderr } = await world.run('config-iso', 'show', 'x.iso');
-      expect(stderr).toContain(
-        'hint: this is a configuration image of an agent-based installation',
-      );
+      expect(stderr).toContain('the ISO has no /config.gz [config-image.archive]');
       await write('cluster-config');
       await writeFile(manifest, '{"cluster_name":');
       await write('cluster-config');

@@ -29,7 +29,9 @@ describe('a ledger of tags', () => {
     const { registry, repository } = reference;
     const signature = { registry, repository, tag: 'sha256-abc.sig' };
     world.registry.add('team/tool', await buildLayeredImage([[['a', 'two']]]), '1', signature.tag);
-    const { client } = createTagLedger(world.client, { tags: earlier.list() });
+    const { client } = createTagLedger(world.client, {
+      saved: { tags: earlier.list(), contents: '' },
+    });
     expect((await client.fetchManifest(reference, world)).descriptor.digest).toBe(
       descriptor.digest,
     );

@@ -23,9 +23,7 @@ export type InPlaceReport = {
   readonly digest?: Digest;
   /** Size of the new ISO in bytes. */
   readonly size: number;
-  /** Bytes carried by the delta. */
   readonly carried: number;
-  /** Bytes that were written to the ISO. */
   readonly written: number;
   /** Bytes saved aside before they were overwritten. */
   readonly saved: number;
@@ -34,8 +32,8 @@ export type InPlaceReport = {
 };
 
 /**
- * Turns the old ISO into the new one in place. If it is killed, the same call continues; meanwhile the ISO
- * does not boot, and its first bytes say why. If the ISO already is the new one, it is verified.
+ * Turns the old ISO into the new one. If it is killed, the same call continues; meanwhile the ISO does not
+ * boot, and its first bytes say why. If the ISO already is the new one, it is verified.
  *
  * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.half-applied`,
  * `delta.damaged`; DiskError
@@ -88,10 +86,7 @@ const openAside = (path: string): Promise<FileHandle> => explaining(path, () => 
 /** Bytes of room for the journal and for file system overhead. */
 const MARGIN = 1 << 20;
 
-/**
- * Checks the free space before the first byte is overwritten: from then until the last write, the medium
- * does not boot.
- */
+/** Before the first byte is overwritten: from then on, the medium does not boot. */
 async function requireRoom(
   { now, old, steps }: Begun,
   { aside, isFile }: { readonly aside: string; readonly isFile: boolean },
@@ -159,7 +154,7 @@ async function change(
   }
 }
 
-/** Sets the size of a file; a device must be large enough already. */
+/** A device must be large enough already. */
 async function resize(
   path: string,
   { iso, size }: { readonly iso: FileHandle; readonly size: number },

@@ -27,10 +27,7 @@ import {
 import { formatMarker, halfApplied, type Marked, parseMarker } from './marker.ts';
 import { requireCarried, requireVerified, toIndexExtent } from './verified.ts';
 
-/*
- * The start of applying a delta in place: an earlier run is continued, or a new plan is made. The journal of
- * the run is here too.
- */
+/* The start of applying a delta in place, and the journal of the run. */
 
 /**
  * Progress of changing an ISO in place.
@@ -62,22 +59,15 @@ export type InPlaceOptions = LeaseOptions & {
 
 export type Begun = StepJournal & {
   readonly steps: readonly InPlaceStep[];
-  /** First bytes of the ISO meanwhile. */
   readonly marker: Uint8Array;
 };
 
 type Given = InPlaceOptions & { readonly deltaPath: string; readonly iso: FileHandle };
 
-/**
- * The System Area and the descriptors that locate the directories and boot images (ECMA-119 6.2.1, 8.2,
- * 8.4).
- */
+/** System Area and descriptors that locate directories and boot images (ECMA-119 6.2.1, 8.2, 8.4). */
 const BOOT = { offset: 0, size: 18 * SECTOR_SIZE };
 
-/**
- * Continues an earlier run, or makes a new plan and verifies every byte that it needs; or finds that the
- * ISO is already the new one.
- */
+/** Continues an earlier run, or verifies every byte of a new plan; or finds that the ISO is the new one. */
 export async function begin(
   path: string,
   given: Given,
@@ -127,8 +117,8 @@ async function findBegun(
 }
 
 /**
- * True if everything is written except all or some of the boot structures. The marker is gone by then; the
- * index of the new ISO distinguishes it from another medium and from the old ISO.
+ * True if only boot structures are missing. The marker is gone by then; the index of the new ISO
+ * distinguishes it from another medium and from the old ISO.
  */
 const isReady = async (
   path: string,
@@ -156,10 +146,7 @@ async function readMarker(iso: FileHandle): Promise<Marked | undefined> {
   return parseMarker(start);
 }
 
-/**
- * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still be
- * damaged.
- */
+/** Includes the areas whose values differ from the old ISO. The ISO may still be damaged. */
 function isMade({ index, extents }: DeltaIso, head: DeltaHead): boolean {
   const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
   const values = head.mutable ?? [];
@@ -218,7 +205,7 @@ const toDeltaExtent = ({ offset, size, digest }: DeltaExtent): DeltaExtent => ({
   digest,
 });
 
-/** Reads the journal; undefined if there is no journal, or if its first line is torn. */
+/** Returns undefined if the journal is missing, or if a crash cut its first line. */
 async function readStepJournal(path: string): Promise<StepJournal | undefined> {
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];

@@ -3,18 +3,14 @@ import { IntegrityError } from '../../../base/errors.ts';
 import type { RandomAccess } from '../../../base/random-access.ts';
 import { SECTOR_SIZE } from '../../../iso/index.ts';
 
-/* The first bytes of an ISO that is partly changed to another one. */
-
 const MARKER = 'sealift: not whole yet, apply the delta ';
 
-/** The delta that is half applied, and the run that began it. */
 export type Marked = { readonly delta: string; readonly run: string };
 
-/** Formats the first bytes of a half-changed ISO, which fit in one sector. */
+/** Fits in one sector. */
 export const formatMarker = ({ delta, run }: Marked): Buffer =>
   Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
 
-/** Reads which delta is half applied, and by which run; undefined if the start has no marker. */
 export function parseMarker(start: Buffer): Marked | undefined {
   const text = start.toString('latin1');
   if (!text.startsWith(MARKER)) return undefined;
@@ -22,7 +18,7 @@ export function parseMarker(start: Buffer): Marked | undefined {
   return { delta, run };
 }
 
-/** Refuses an ISO that is partly changed to another one. @throws IntegrityError `delta.half-applied` */
+/** Refuses an ISO that is partly changed to another one. */
 export async function refuseHalfApplied({ path, size, read }: RandomAccess): Promise<void> {
   const start = await read(0, Math.min(size, SECTOR_SIZE)).catch((error: unknown) => {
     if (isBroken(error)) return Buffer.alloc(0);

@@ -14,10 +14,7 @@ export type Origin =
 /** A run of bytes of the new ISO that must still be written. */
 export type Move = ByteRange & { readonly from: Origin };
 
-/**
- * A step from the old ISO to the new one. A step may be repeated as long as no later step has overwritten the
- * bytes that it reads; the runner of the steps ensures that.
- */
+/** May be repeated until a later step overwrites the bytes that it reads, which the runner ensures. */
 export type InPlaceStep =
   /** Copies bytes of the old ISO aside before they are overwritten. */
   | { readonly kind: 'save'; readonly offset: number; readonly size: number; readonly slot: number }
@@ -51,10 +48,7 @@ export type NewIso = OldIso & {
 /** Limit on the bytes of one step; a saved run takes this much room, regardless of its size. */
 export const LARGEST_MOVE = 4 * 1024 * 1024;
 
-/**
- * Unit that a disk writes entirely or not at all. The first block of a medium is written last, because it
- * makes the medium bootable.
- */
+/** A disk writes it entirely or not at all. The first block of a medium makes it bootable, and is last. */
 const BLOCK_SIZE = 512;
 
 /** Slots aside are reused in turn, so that few saved bytes must be synced at once. */
@@ -63,13 +57,11 @@ const SLOTS = 8;
 type Task = Move & { blockers: number; slot?: number; isDone: boolean };
 
 /**
- * Orders moves so that no source is overwritten before it is copied. If sources and targets form a circle,
- * or if a run overlaps its own target, bytes are saved aside first. The boot structures are written last
- * and are absent meanwhile.
+ * Orders moves so that no source is overwritten before it is copied. Circles, and runs that overlap their own
+ * target, are saved aside first. The boot structures are written last and are absent meanwhile.
  *
  * @param moves with targets that do not overlap
  * @param boot from 0 on: the bytes that make a medium bootable
- * @throws IntegrityError `delta.malformed`
  */
 export function planSteps(moves: readonly Move[], boot: ByteRange): readonly InPlaceStep[] {
   const tasks = moves.flatMap(cut);
@@ -164,9 +156,9 @@ function createPlan(tasks: readonly Task[]): Plan {
 }
 
 /**
- * Two families of runs without overlaps meet at most as often as they have members. Few blobs of an ISO are in
- * it twice; a delta that copies one to a thousand places is not ours, and each of its targets would wait for a
- * thousand readers.
+ * Two families of runs without overlaps meet at most as often as they have members. Few blobs are in an ISO
+ * twice; a delta that copies one to a thousand places is not ours: each target would wait for a thousand
+ * readers.
  */
 const MOST_MEETINGS = { each: 20, besides: 100_000 };
 
@@ -193,7 +185,6 @@ const repeats = (): IntegrityError =>
     hint: 'copy it again from where it was made',
   });
 
-/** Creates a queue of tasks that wait until others have read the bytes that they overwrite. */
 function createQueue(): {
   readonly add: (task: Task, readers: readonly Task[]) => void;
   readonly release: (reader: Task) => void;
@@ -245,7 +236,7 @@ function createSlots(): { readonly take: () => number; readonly give: (slot: num
 export const rangesOverlap = (a: ByteRange, b: ByteRange): boolean =>
   a.offset < b.offset + b.size && b.offset < a.offset + a.size;
 
-/** Lists the source of every byte of the new ISO, by offset and without gaps. */
+/** By offset and without gaps. */
 export function listMoves(old: OldIso, now: NewIso): readonly Move[] {
   const places = new Map(old.extents.map(({ digest, offset }) => [digest, offset] as const));
   const atPlace = new Map(old.extents.map(({ digest, offset }) => [offset, digest] as const));

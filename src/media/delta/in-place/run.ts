@@ -8,7 +8,6 @@ import type { ByteRange } from '../../../base/random-access.ts';
 import { rangesOverlap, type InPlaceStep } from './plan.ts';
 
 export type StepFiles = {
-  /** Path of the ISO. */
   readonly path: string;
   readonly iso: FileHandle;
   readonly delta: FileHandle;
@@ -38,12 +37,9 @@ const MOST_STEPS = 512;
 const MOST_BYTES = 256 * 1024 * 1024;
 
 /**
- * Runs steps in order. The bytes that a step reads are not overwritten before the step is on the disk and
- * in the journal: after a kill or a loss of power, the steps after the last recorded one run again. The
- * first step that makes the ISO unbootable, and all steps before the last one, are on the disk before the
- * next step begins.
- *
- * @throws DiskError of writing; the signal's reason
+ * The bytes that a step reads are not overwritten before the step is on the disk and in the journal: after a
+ * kill or a loss of power, the steps after the last recorded one run again. The first step that makes the ISO
+ * unbootable, and all steps before the last one, are on the disk before the next step begins.
  */
 export async function runSteps(files: StepFiles, options: RunOptions): Promise<void> {
   const { steps, signal, marker } = options;

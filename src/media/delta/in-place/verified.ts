@@ -13,7 +13,6 @@ type Watching = {
   readonly onProgress: (bytes: number, total?: number) => void;
 };
 
-/** Requires that extents of a file match their digests. @throws IntegrityError `delta.damaged` */
 export async function requireVerified(
   path: string,
   extents: readonly IndexExtent[],
@@ -41,11 +40,7 @@ export async function requireVerified(
   );
 }
 
-/**
- * Verifies the carried bytes that steps read, in the delta and in the output of its patches.
- *
- * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
- */
+/** Verifies the carried bytes that steps read, in the delta and in the output of its patches. */
 export async function requireCarried(
   carried: NewIso['carried'],
   steps: readonly InPlaceStep[],

@@ -15,12 +15,10 @@ import { nameShape } from '../../../shape/words.ts';
 
 /* Owns the formats of an earlier producer's JSON files. */
 
-/** The path of a file that has a fault, for its message. */
 export type ShownFile = { readonly directory: string; readonly path: string };
 
 /** A cluster's identity according to a manifest.json of an earlier producer; texts may be empty. */
 export type RetainedManifest = {
-  /** The file's name in errors. */
   readonly shownAs: string;
   readonly clusterName: string;
   readonly baseDomain: string;
@@ -53,9 +51,8 @@ export type InstallState = {
 };
 
 /**
- * The members of a SeedReconfiguration that are the cluster's identity. The rest (host name,
- * network, proxy, and anything that another version has) belongs to an earlier installation, and
- * the new inputs replace it.
+ * The members of a SeedReconfiguration that are the cluster's identity. The rest (host name, network, proxy,
+ * and anything that another version has) belongs to an earlier installation, and the new inputs replace it.
  */
 const MANIFEST = partial(
   {
@@ -82,12 +79,7 @@ const MANIFEST = partial(
 
 const API_VERSION = 1;
 
-/**
- * Reads the identity in a manifest strictly: keys match openshift-install's including upper and
- * lower case, and no key appears twice.
- *
- * @throws ConfigError `retained.manifest`, in the words of openshift-install
- */
+/** Strict: keys match openshift-install's including case, and no key appears twice. */
 export function parseRetainedManifest(text: string, file: ShownFile): RetainedManifest {
   const manifest = decodeStrictly(text, MANIFEST, file);
   const { api_version: version = 0 } = manifest;
@@ -123,11 +115,6 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
 /** Members match including case; null means absent, as in Go. */
 const RULES: Rules = { ...YAML_RULES, ...TYPED_JSON };
 
-/**
- * Reads JSON strictly: unknown and repeated members are refused.
- *
- * @throws ConfigError `retained.manifest`, in the words of openshift-install
- */
 function decodeStrictly<T>(text: string, shape: Shape<T>, file: ShownFile): T {
   return requireDecoded(decodeJson(shape, text, RULES), (findings) =>
     manifestError(file, findings.map(describeStrange).join('; ')),
@@ -157,8 +144,6 @@ const SOURCES = list(orEmpty(partial({ source: TEXT, mirrors: MIRRORS, sourcePol
 /**
  * Reads image-digest-mirror-set.json: the list that openshift-install accepts in its directory, or
  * the ImageDigestMirrorSet that it writes to the ISO.
- *
- * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
 export function parseRetainedSources(text: string, file: ShownFile): readonly RetainedSource[] {
   if (text.trimStart().startsWith('{')) return parseMirrorSet(text, file);
@@ -171,8 +156,6 @@ export const INSTALL_STATE_FILE = '.openshift_install_state.json';
 /**
  * Reads a state of `openshift-install image-based create config-image`: an object of assets by
  * their Go types, bytes in base64 (docs/decisions/0031).
- *
- * @throws ConfigError `retained.manifest` when it is not such a file
  */
 export function parseInstallState(text: string, file: ShownFile): InstallState {
   const assets = parseAssets(text, file);

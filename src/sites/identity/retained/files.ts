@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { readFileIfPresent } from '../../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../../base/errors.ts';
 import { formatSize } from '../../../base/text/words.ts';
+import { readPem, type PemBlock } from '../../../keys/index.ts';
 import {
   INGRESS_PREFIX,
   SIGNERS,
@@ -14,10 +15,7 @@ import {
   type SiteIdentity,
 } from '../identity.ts';
 
-/*
- * Owns the reading and the proof of single retained files: texts, keys, certificates and
- * passwords.
- */
+/* Owns the reading and the proof of single retained files: texts, keys, certificates and passwords. */
 
 type Signer = SiteKeyPair & { readonly commonName: string };
 export type RetainedSigners = Partial<Record<SignerName, Signer>>;
@@ -25,11 +23,7 @@ export type RetainedSigners = Partial<Record<SignerName, Signer>>;
 /** A manifest has the pull secret and the network of a site; all other files are smaller. */
 const MAX_SIZE = 16 << 20;
 
-/**
- * Reads a text below a directory; undefined if the file does not exist.
- *
- * @throws ConfigError `retained.unreadable`
- */
+/** Reads a text below a directory; undefined if the file does not exist. */
 export async function readRetainedText(dir: string, file: string): Promise<string | undefined> {
   const path = join(dir, file);
   try {
@@ -47,11 +41,9 @@ export async function readRetainedText(dir: string, file: string): Promise<strin
 
 const GIVE_ALL = 'give all files that the earlier producer left, or none of them';
 
-/** The error for a missing part of a set that belongs together. */
 export const incomplete = (message: string, hint = GIVE_ALL): ConfigError =>
   new ConfigError('retained.incomplete', message, { hint });
 
-/** The error for two parts of different runs. */
 export const retainedMismatch = (message: string): ConfigError =>
   new ConfigError('retained.mismatch', message, {
     hint: 'give only files of one cluster and one run',
@@ -60,13 +52,7 @@ export const retainedMismatch = (message: string): ConfigError =>
 /** The size of new keys. */
 const MIN_BITS = 2048;
 
-/**
- * Parses a private key that an earlier producer left and returns PKCS#1 PEM, regardless of the
- * kind of PEM it had.
- *
- * @param shownAs the file, for errors, which never quote its content
- * @throws ConfigError `retained.not-pem`, `retained.not-rsa`
- */
+/** Parses a private key in any kind of PEM and returns PKCS#1 PEM; errors never quote its content. */
 export function parseRetainedKey(text: string, shownAs: string): string {
   const key = decodeKey(text, shownAs);
   const { modulusLength: bits = 0 } = key.asymmetricKeyDetails ?? {};
@@ -85,25 +71,22 @@ export function parseRetainedKey(text: string, shownAs: string): string {
   return String(key.export({ type: 'pkcs1', format: 'pem' }));
 }
 
-/**
- * Parses a certificate that an earlier producer left.
- *
- * @throws ConfigError `retained.not-pem`
- */
-export function parseRetainedCertificate(text: string, shownAs: string): X509Certificate {
-  refuseOther(text, 'CERTIFICATE', shownAs);
+/** Parses a certificate that an earlier producer left. */
+export const parseRetainedCertificate = (text: string, shownAs: string): X509Certificate =>
+  decodeCertificate(requireOne(text, 'CERTIFICATE', shownAs), shownAs);
+
+export const isCertificate = ({ label }: PemBlock): boolean => label === 'CERTIFICATE';
+
+export function decodeCertificate({ bytes }: PemBlock, shownAs: string): X509Certificate {
   try {
-    return new X509Certificate(text);
+    return new X509Certificate(bytes);
   } catch (cause) {
     const message = `${shownAs} is not a readable certificate`;
     throw new ConfigError('retained.not-pem', message, { cause });
   }
 }
 
-/**
- * True if two private keys, PEM, are equal, or if a private key belongs to the owner of a
- * certificate.
- */
+/** True if two private keys (PEM) are equal, or if the key belongs to the certificate. */
 export function isSameKey(privateKey: string, other: string | X509Certificate): boolean {
   const found = typeof other === 'string' ? createPublicKey(other) : other.publicKey;
   return createPublicKey(privateKey).equals(found);
@@ -112,8 +95,6 @@ export function isSameKey(privateKey: string, other: string | X509Certificate): 
 /**
  * Reads the common name of a signer, which must be a CA with the right subject: the node looks its
  * signers up by their names, and would not replace any other by ours.
- *
- * @throws ConfigError `retained.mismatch`
  */
 export function readSignerName(
   certificate: X509Certificate,
@@ -141,13 +122,8 @@ const BCRYPT = /^(\$2[aby]\$\d\d\$[./A-Za-z0-9]{53})?$/;
 type PasswordFiles = { readonly hash: string; readonly text: string };
 
 /**
- * Refuses a hash that the node could not use, and a password that does not match the hash: the
- * user would get a password that opens nothing. A hash that takes long to prove is accepted
- * unproven.
- *
- * @param password as it is in the files; the text is undefined if there is no such file, and an
- * empty text counts as absent
- * @throws ConfigError `retained.password`, `retained.mismatch`
+ * Refuses a hash that the node could not use, and a password that does not match its hash: it would open
+ * nothing. A hash that takes long to prove is accepted unproven; an empty text counts as absent.
  */
 export async function proveRetainedPassword(
   { bcrypt, text = '' }: { readonly bcrypt: string; readonly text?: string | undefined },
@@ -170,7 +146,6 @@ export async function proveRetainedPassword(
   });
 }
 
-/** File of the password's hash, below the directory. */
 export const HASH_FILE = 'tls/kubeadmin-password.hash';
 
 /** Reads the signers in `tls/`: each has both key and certificate, or neither. */
@@ -185,7 +160,6 @@ export async function readSigners(dir: string): Promise<RetainedSigners> {
 
 const PASSWORD_FILE = 'tls/kubeadmin-password';
 
-/** Reads the hash in `tls/`, and the text if it is known. */
 export async function readTlsPassword(dir: string): Promise<SiteIdentity['password'] | undefined> {
   const bcrypt = await readRetainedText(dir, HASH_FILE);
   const text = await readRetainedText(dir, PASSWORD_FILE);
@@ -230,7 +204,7 @@ const unreadable = (dir: string, file: string, cause?: unknown): ConfigError =>
   });
 
 function decodeKey(text: string, shownAs: string): KeyObject {
-  refuseOther(text, 'PRIVATE KEY', shownAs);
+  requireOne(text, 'PRIVATE KEY', shownAs);
   try {
     return createPrivateKey(text);
   } catch (cause) {
@@ -241,24 +215,20 @@ function decodeKey(text: string, shownAs: string): KeyObject {
   }
 }
 
-/**
- * Requires exactly one PEM block, of the right kind: the reader would take the first of several.
- */
-function refuseOther(text: string, kind: string, shownAs: string): void {
-  const labels = Array.from(text.matchAll(/^-----BEGIN ([A-Z0-9 ]+)-----/gm), ([, label]) => label);
-  if (labels.length === 1 && labels[0]?.endsWith(kind)) return;
+/** Requires exactly one PEM block, of the right kind: the reader would take the first of several. */
+function requireOne(text: string, kind: string, shownAs: string): PemBlock {
+  const { blocks, isBroken = false } = readPem(text);
+  const [block] = blocks;
+  if (block?.label.endsWith(kind) && blocks.length === 1 && !isBroken) return block;
   throw new ConfigError('retained.not-pem', `${shownAs} must be one PEM block of a ${kind}`, {
     expected: kind,
-    found: labels.join(', ') || 'no PEM block',
+    found: blocks.map(({ label }) => label).join(', ') || 'no PEM block',
   });
 }
 
 const formatSubject = (lines: string): string => lines.split('\n').join(', ');
 
-/**
- * Each further step takes twice the time; openshift-install writes 10, which takes a tenth of a
- * second.
- */
+/** Each further step takes twice the time; openshift-install writes 10, which takes a tenth of a second. */
 const MAX_PROVED_COST = 12;
 
 const isOfHash = async (text: string, bcrypt: string): Promise<boolean> =>

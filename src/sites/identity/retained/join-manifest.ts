@@ -12,7 +12,6 @@ import {
 } from './files.ts';
 import { refuseNameless } from './join.ts';
 
-/** The contents of `tls/`. */
 type InTls = {
   readonly signers: RetainedSigners;
   readonly tlsPassword: SiteIdentity['password'] | undefined;

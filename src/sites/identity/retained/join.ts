@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { isObject } from '../../../base/lists.ts';
+import { readPem, type PemReading } from '../../../keys/index.ts';
 import { parse, findYamlExcess } from '../../../shape/parse-text.ts';
 import {
   type SiteKeyPair,
@@ -13,6 +14,8 @@ import {
 } from '../identity.ts';
 import type { RetainedManifest, ShownFile } from './documents.ts';
 import {
+  decodeCertificate,
+  isCertificate,
   isSameKey,
   parseRetainedCertificate,
   parseRetainedKey,
@@ -24,7 +27,6 @@ import {
 
 /* Owns the proof that the parts of a whole identity belong together. */
 
-/** A cluster's identity according to a kubeconfig of an administrator. */
 export type RetainedKubeconfig = {
   readonly shownAs: string;
   readonly server: string;
@@ -35,7 +37,6 @@ export type RetainedKubeconfig = {
 
 type Value = Readonly<Record<string, unknown>>;
 
-/** The parts from which an identity that was made earlier is joined. */
 export type IdentityParts = {
   readonly manifest: RetainedManifest;
   readonly kubeconfig: RetainedKubeconfig;
@@ -48,13 +49,9 @@ export type IdentityParts = {
 };
 
 /**
- * Joins the whole identity of a cluster from its manifest, which has the keys, and its kubeconfig,
- * which has the certificates of these keys. Every part is proven to belong to the others:
- * certificates to keys, the client's certificate to the administrator's signer, password to hash,
- * server to name and domain.
- *
- * @throws ConfigError `retained.incomplete`, `retained.mismatch`, `retained.not-pem`,
- * `retained.not-rsa`, `retained.password`
+ * Joins the whole identity of a cluster from its manifest, which has the keys, and its kubeconfig, which has
+ * the certificates of these keys. Every part is proven to belong to the others: certificates to keys, the
+ * client's certificate to the administrator's signer, password to hash, server to name and domain.
  */
 export async function joinIdentity(parts: IdentityParts): Promise<SiteIdentity> {
   const { manifest, kubeconfig } = parts;
@@ -85,14 +82,7 @@ export async function joinIdentity(parts: IdentityParts): Promise<SiteIdentity> 
   };
 }
 
-/**
- * Reads the cluster and the user of the current context, with certificates and key inside the
- * file.
- *
- * @param shownAs the file, for errors, which never quote its content
- * @throws ConfigError `retained.kubeconfig`, `retained.not-pem`, `retained.not-rsa`,
- * `retained.mismatch`
- */
+/** Cluster and user of the current context, with certificates and key in the file; errors quote nothing. */
 export function parseRetainedKubeconfig(text: string, shownAs: string): RetainedKubeconfig {
   const config = parseYaml(text, shownAs);
   const context = config['current-context'];
@@ -120,17 +110,15 @@ export function parseRetainedKubeconfig(text: string, shownAs: string): Retained
   return {
     shownAs,
     server: read(cluster, 'server'),
-    authorities: splitBundle(bundle).map((pem) =>
-      parseRetainedCertificate(pem, `${shownAs}: certificate authority`),
-    ),
+    authorities: requireWhole(readPem(bundle), shownAs)
+      .filter(isCertificate)
+      .map((block) => decodeCertificate(block, `${shownAs}: certificate authority`)),
     client: { privateKey, certificate: certificate.toString() },
   };
 }
 
-/** The name of a file in errors. */
 export const nameRetained = ({ directory, path }: ShownFile): string => join(directory, path);
 
-/** Refuses a manifest without ids or names. @throws ConfigError `retained.incomplete` */
 export function refuseNameless(manifest: RetainedManifest): void {
   const { clusterId, infraId, clusterName, baseDomain, shownAs } = manifest;
   const known = { cluster_id: clusterId, infra_id: infraId, cluster_name: clusterName };
@@ -163,8 +151,11 @@ function findNamed(config: Value, list: string, name: unknown): Value {
   return isObject(member) ? member : {};
 }
 
-const splitBundle = (text: string): readonly string[] =>
-  text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
+/** Behind a broken block, authorities of the cluster may be missing. */
+function requireWhole({ blocks, problem = '', isBroken }: PemReading, shownAs: string) {
+  if (isBroken) throw unusable(shownAs, `certificate-authority-data: ${problem}`);
+  return blocks;
+}
 
 const unusable = (shownAs: string, problem: string): ConfigError =>
   new ConfigError('retained.kubeconfig', `${shownAs} is not a usable kubeconfig: ${problem}`, {
@@ -199,10 +190,7 @@ function joinSigner(
   return { pair: { privateKey, certificate: certificate.toString() }, commonName };
 }
 
-/**
- * The node trusts the certificate of the manifest: it must be the certificate that signed the
- * client's.
- */
+/** The node trusts the certificate of the manifest: it must be the certificate that signed the client's. */
 function joinAdmin({ manifest, kubeconfig, adminKey }: IdentityParts): CertifiedKey {
   const shownAs = `${manifest.shownAs}: admin_ca_certificate`;
   const signer = parseRetainedCertificate(manifest.adminCertificate, shownAs);

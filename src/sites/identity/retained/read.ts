@@ -29,12 +29,10 @@ import {
 import { joinManifest } from './join-manifest.ts';
 
 /*
- * Main file of retained identities: a directory, an ISO or a kubeconfig of an earlier producer
- * comes in, and the identity in it leaves. It must not know the inputs of the site that will use
- * it.
+ * Main file of retained identities: a directory, an ISO or a kubeconfig of an earlier producer comes in, and
+ * the identity in it leaves. It must not know the inputs of the site that will use it.
  */
 
-/** The parts of a configuration ISO from which an identity is read. */
 export type RetainedIso = {
   /** manifest.json */
   readonly manifest: string;
@@ -42,11 +40,9 @@ export type RetainedIso = {
   readonly madeAt?: number;
 };
 
-/** The places in which an earlier producer left an identity. */
 export type RetainedPlace = {
   /** Directory of openshift-install, or a directory that was filled like it. */
   readonly directory?: string;
-  /** Configuration ISO. */
   readonly iso?: string;
   /** Kubeconfig to use in place of the directory's kubeconfig. */
   readonly kubeconfig?: string;
@@ -76,10 +72,6 @@ type InDirectory = Pick<Found, 'signers' | 'tlsPassword' | 'adminKey' | 'sources
  * manifest and the administrator's signer in `tls/`, or with only signers and password in `tls/`,
  * the missing parts are drawn. From a manifest only name, domain, ids, keys and password hash are
  * taken. Makes no key; proves the password if there is one.
- *
- * @throws ConfigError `retained.unreadable`, `retained.empty`, `retained.incomplete`,
- * `retained.not-pem`, `retained.not-rsa`, `retained.mismatch`, `retained.password`,
- * `retained.manifest`, `retained.kubeconfig`; the errors of `readIso`
  */
 export async function readRetained(place: RetainedPlace): Promise<RetainedIdentity> {
   const found = await findAll(place);

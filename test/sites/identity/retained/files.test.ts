@@ -1,6 +1,9 @@
 import { hashSync } from 'bcryptjs';
 import { expect, it } from 'vitest';
-import { proveRetainedPassword } from '../../../../src/sites/identity/retained/files.ts';
+import {
+  parseRetainedCertificate,
+  proveRetainedPassword,
+} from '../../../../src/sites/identity/retained/files.ts';
 
 const FILES = { hash: 'tls/kubeadmin-password.hash', text: 'tls/kubeadmin-password' };
 const TEXT = 'AbCdE-fGhIj-23456-kmnop';
@@ -41,5 +44,14 @@ it('problems with a retained password show neither the password nor its hash', a
     const failure = await prove(hash, text).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(Error);
     expect(JSON.stringify(failure) + String(failure)).not.toMatch(/AbCdE|secret|\$04/);
+  }
+});
+
+it('a certificate must be the only block of its file, even if what follows is broken', () => {
+  const block = '-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n';
+  for (const text of [block + block, `${block}-----BEGIN CERTIFICATE-----\nMAA=\n`]) {
+    expect(() => parseRetainedCertificate(text, 'tls/admin.crt')).toThrow(
+      expect.objectContaining({ message: 'tls/admin.crt must be one PEM block of a CERTIFICATE' }),
+    );
   }
 });

@@ -1,0 +1,141 @@
+import { Option, type Command } from 'commander';
+import { formatCommand } from '../base/text/shell.ts';
+import { formatSize } from '../base/text/words.ts';
+import { DISK_IMAGE } from '../stages/disk-image.ts';
+import type { DiskImagePlan, DiskImageReport, DiskPartition } from '../stages/report/disk-image.ts';
+import { DISK_OUTPUT, readDiskImageRequest } from './ask-disk.ts';
+import { addLiveOptions } from './build-live-iso.ts';
+import type { CliHost } from './host.ts';
+import { createConfigArgument, parseWhole } from './options.ts';
+import { describeLivePlan } from './plan.ts';
+import { describeProduct, type Built } from './product.ts';
+import {
+  formatOutput,
+  warnOfTls,
+  describeMade,
+  listBeside,
+  listImagePolicy,
+  listMade,
+  listSignatures,
+} from './report-lines.ts';
+import { formatPath } from './terminal/output.ts';
+import {
+  type Report,
+  type ReportRow,
+  listRows,
+  nextStep,
+  rowsOf,
+  say,
+  underLabel,
+} from './terminal/report.ts';
+
+/* This file owns the disk image as a product of the command line. */
+
+export const DISK_IMAGE_ROW = describeProduct(DISK_IMAGE, {
+  ask: readDiskImageRequest,
+  hasSecrets: true,
+  maker: 'a disk image',
+  config: 'appliance-config.yaml',
+  output: DISK_OUTPUT,
+  addOptions: addDiskOptions,
+  plans: 'this plan (sealift plan disk-image -o json)',
+  words: {
+    build: {
+      description: 'the raw image of a disk that boots the installer, with the registry beside it',
+      help:
+        '\nThe image has the boot partitions of the CoreOS metal image, an empty root partition, the live\n' +
+        'ISO as partition "agentboot" and the registry as partition "agentdata". It is sparse and as small\n' +
+        'as possible, unless --size or diskSizeGB gives a size. Needs debugfs and e2fsck (e2fsprogs), and\n' +
+        'qemu-img for --qcow2; neither root nor loop devices.\n' +
+        '\nExamples:\n  $ sealift build disk-image --metal-image rhcos-metal.x86_64.raw.gz\n' +
+        '  $ sealift build disk-image --metal-image rhcos-metal.x86_64.raw.gz --size 150 --qcow2 appliance.qcow2',
+    },
+    plan: {
+      description: 'the same for a disk image',
+      help: '\nExample:\n  $ sealift plan disk-image --metal-image rhcos-metal.x86_64.raw.gz',
+    },
+    lock: {
+      description: 'the same for a disk image',
+      help: '\nExample:\n  $ sealift lock disk-image --metal-image rhcos-metal.x86_64.raw.gz',
+    },
+  },
+  marks: { addOptions: addMetalOptions },
+  describeReport: describeDiskBuild,
+  describePlan: describeDiskPlan,
+});
+
+function addDiskOptions(command: Command): Command {
+  return addMetalOptions(
+    addLiveOptions(command, {
+      flags: '--output <file>',
+      description: `a file or a block device (default: "${DISK_OUTPUT}")`,
+    }),
+  ).addArgument(createConfigArgument());
+}
+
+function addMetalOptions(command: Command): Command {
+  return command
+    .option(
+      '--metal-image <file|url>',
+      'CoreOS metal image for x86_64: a file, or https://...?sha256=HEX; may be .gz or .xz',
+    )
+    .addOption(
+      new Option(
+        '--size <gib>',
+        'size of the disk in GiB (default: diskSizeGB, or as small as possible)',
+      ).argParser(parseWhole('usage.size', [1, 65_536])),
+    )
+    .option('--qcow2 <file>', 'also write a copy in the format of QEMU, with qemu-img');
+}
+
+function describeDiskBuild(report: Built<DiskImageReport>, host: CliHost): Report {
+  const { release } = report;
+  const output = formatOutput(report.output, host);
+  return describeMade(output, report, {
+    about: say`OpenShift ${release.version} ${release.architecture}`,
+    rows: [
+      [
+        'payload',
+        say`${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; sharing saved ${formatSize(report.dedupeSaved)}`,
+      ],
+      ...listDisk(report),
+      ...listMade(report),
+      ['secrets', [report.secretsOnMedia.join(', ') || 'none on the media']],
+      ...rowsOf('release', listSignatures(report.signatures)),
+      ...underLabel('policy', listImagePolicy(report.imagePolicy)),
+      ...rowsOf(
+        'warning',
+        report.warnings.map((warning) => say`${warning}`),
+      ),
+      ...rowsOf('warning', warnOfTls(report.unverifiedTls)),
+      ...rowsOf(
+        'qcow2',
+        report.qcow2 === undefined ? [] : [say`${formatPath(report.qcow2, host)}`],
+      ),
+      ...listBeside(report, output),
+    ],
+    next: [nextStep(formatCommand('verify', { path: output }))],
+  });
+}
+
+function describeDiskPlan(plan: DiskImagePlan): Report {
+  const { body } = describeLivePlan({ ...plan, product: 'live-iso' });
+  return {
+    title: ['Plan of a disk image'],
+    body: [...body, ...listRows({ width: 15 }, listDisk(plan))],
+  };
+}
+
+const listDisk = ({
+  metal,
+  partitions,
+  contentSize,
+  isoSize,
+}: DiskImagePlan | DiskImageReport): readonly ReportRow[] => [
+  ['metal', say`${metal.from}`],
+  ['disk', say`${formatSize(isoSize)}, of which ${formatSize(contentSize)} are not holes`],
+  ...rowsOf('partition', partitions.map(describePartition)),
+];
+
+const describePartition = ({ name, offset, size }: DiskPartition) =>
+  say`${name}: ${formatSize(size)} at byte ${offset}`;

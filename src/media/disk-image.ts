@@ -1,0 +1,96 @@
+import type { ByteRange, RandomAccess } from '../base/random-access.ts';
+import { requireInside } from '../base/random-access.ts';
+import { digestOf } from '../base/digest.ts';
+import { formatReadableJson } from '../base/text/json.ts';
+import {
+  BLOCK_SIZE,
+  MBR_CODE,
+  readPartitionTables,
+  SYSTEM_AREA_SIZE,
+  type DiskSource,
+} from '../iso/index.ts';
+import { decodeJson, requireDecoded } from '../shape/decode.ts';
+import { COUNT, DIGEST, LEFT_OUT, list, oneOf, record, type TypeOf } from '../shape/shape.ts';
+import { describeFinding } from '../shape/words.ts';
+import { IntegrityError } from '../base/errors.ts';
+
+/* A disk image as a medium: its two ISO images are read as media of their own. */
+
+/** Path on the data ISO of the list of everything in front of the root partition. */
+export const DISK_PATH = '/sealift/disk.json';
+
+/** Offsets are those on the disk; what is between the extents, up to `end`, is zeros. */
+const DISK = record(
+  {
+    format: oneOf(1),
+    /** Bytes: end of the boot file system. */
+    end: COUNT,
+    extents: list(record({ offset: COUNT, size: COUNT, digest: DIGEST }, LEFT_OUT)),
+  },
+  LEFT_OUT,
+);
+
+export type DiskList = TypeOf<typeof DISK>;
+
+/** Renders the list. Of the tables it has the boot code alone: the rest follows from the partitions. */
+export function describeDisk({
+  head,
+  end,
+  sources,
+}: {
+  readonly head: Uint8Array;
+  readonly end: number;
+  readonly sources: readonly DiskSource[];
+}): Uint8Array {
+  const extents = sources.flatMap(({ pieces, shift }) =>
+    pieces.map(({ offset, size, digest }) => ({ offset: offset + shift, size, digest })),
+  );
+  const code = { offset: 0, size: MBR_CODE, digest: digestOf(head.subarray(0, MBR_CODE)) };
+  return Buffer.from(formatReadableJson({ format: 1, end, extents: [code, ...extents] }));
+}
+
+/** @throws IntegrityError `disk-image.malformed-list` */
+export const parseDiskList = (bytes: Uint8Array): DiskList =>
+  requireDecoded(
+    decodeJson(DISK, bytes),
+    ([first]) =>
+      new IntegrityError(
+        'disk-image.malformed-list',
+        `${DISK_PATH}: ${describeFinding(first, 'it')}`,
+      ),
+  );
+
+/** A partition of a disk image that is an ISO image. */
+export type IsoPartition = ByteRange & { readonly name: string; readonly access: RandomAccess };
+
+export type DiskImage = { readonly recovery: IsoPartition; readonly data: IsoPartition };
+
+/** Undefined for everything else: an ISO, a delta, the disk of an installed host that lost its partitions. */
+export async function openDisk(image: RandomAccess): Promise<DiskImage | undefined> {
+  if (image.size < SYSTEM_AREA_SIZE) return undefined;
+  const { gpt } = readPartitionTables(await image.read(0, SYSTEM_AREA_SIZE));
+  const find = (name: string): IsoPartition | undefined => {
+    const found = gpt?.partitions.find((one) => one.name === name);
+    if (!found) return undefined;
+    const offset = found.firstBlock * BLOCK_SIZE;
+    const size = (found.lastBlock + 1 - found.firstBlock) * BLOCK_SIZE;
+    return { name, offset, size, access: viewPartition(image, { offset, size, name }) };
+  };
+  const [recovery, data] = [find('agentboot'), find('agentdata')];
+  return recovery && data && { recovery, data };
+}
+
+/** A part of an image as an image; closing it leaves the whole open. It may be longer than the ISO in it. */
+const viewPartition = (
+  image: RandomAccess,
+  { offset, size, name }: ByteRange & { readonly name: string },
+): RandomAccess => ({
+  path: `${image.path} (partition ${name})`,
+  size: Math.max(0, Math.min(size, image.size - offset)),
+  isDevice: true,
+  read(from, length, buffer) {
+    requireInside({ offset: from, size: length }, size);
+    return image.read(offset + from, length, buffer);
+  },
+  close: () => Promise.resolve(),
+});

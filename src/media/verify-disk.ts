@@ -1,0 +1,196 @@
+import { append, withoutUndefined } from '../base/lists.ts';
+import type { ByteRange, RandomAccess } from '../base/random-access.ts';
+import {
+  BLOCK_SIZE,
+  locateBackupGpt,
+  MBR_CODE,
+  openIso,
+  readBackupGpt,
+  readPartitionTables,
+  SYSTEM_AREA_SIZE,
+  TABLES_SIZE,
+  writeTables,
+} from '../iso/index.ts';
+import {
+  DISK_PATH,
+  openDisk,
+  parseDiskList,
+  type DiskImage,
+  type IsoPartition,
+} from './disk-image.ts';
+import { useImage, type IsoSource } from './open.ts';
+import type { Verification, VerifyOptions } from './verify-contents.ts';
+import { verifyExtents } from './verify-extents.ts';
+import { conclude, createFindings, guard, type Findings } from './verify-findings.ts';
+import { verifyByDigest } from './verify-proof.ts';
+import { verifyIso } from './verify.ts';
+
+/*
+ * The check of a disk image: its tables by their CRCs, CoreOS's part by the list on the data ISO, each ISO by
+ * its own index, and everything else, which is zeros.
+ */
+
+type MediumOptions = Parameters<typeof verifyIso>[1];
+
+/** Verifies a medium of any kind. */
+export const verifyMedium = (medium: IsoSource, options: MediumOptions): Promise<Verification> =>
+  useImage(medium, async (image) => {
+    const disk = await openDisk(image);
+    return disk ? verifyDisk(image, disk, options) : verifyIso(image, options);
+  });
+
+type Work = { readonly findings: Findings; readonly options: VerifyOptions };
+
+async function verifyDisk(
+  image: RandomAccess,
+  disk: DiskImage,
+  { published, isGiven = false, ...options }: MediumOptions,
+): Promise<Verification> {
+  const findings = createFindings();
+  const work = { findings, options };
+  findings.size = image.size;
+  findings.hasProof = true;
+  await guard('structure', findings, () => verifyTables(image, work));
+  await guard('content', findings, () => verifyStart(image, disk, work));
+  for (const partition of [disk.recovery, disk.data]) {
+    const part = await verifyIso(partition.access, options);
+    takePart(partition, part, findings);
+    const { offset, size } = partition;
+    const used = part.compared.of;
+    await verifyZeros(image, { offset: offset + used, size: size - used }, work);
+  }
+  const sha256 = isGiven ? await published?.() : undefined;
+  if (sha256) await verifyByDigest(image, sha256, work);
+  else await verifyHoles(image, disk, work);
+  return conclude(findings);
+}
+
+/** Partitions 4 and later are ours. */
+const FIRST_ADDED = 4;
+
+/** UEFI 2.10, 5.3.2: both copies are valid, and name the same partitions. */
+async function verifyTables(image: RandomAccess, { findings }: Work): Promise<void> {
+  const { gpt } = readPartitionTables(await image.read(0, SYSTEM_AREA_SIZE));
+  const report = (problem: string): void => {
+    findings.report({ kind: 'structure', problem });
+  };
+  if (!gpt?.crcOk) {
+    report('the partition table has a wrong CRC');
+    return;
+  }
+  const range = locateBackupGpt(gpt, image.size);
+  const backup = range && readBackupGpt(gpt, await image.read(range.offset, range.size));
+  if (!range || !backup?.crcOk) {
+    report('the backup partition table is missing or has a wrong CRC');
+    return;
+  }
+  // Everything but the boot code, which the list on the data ISO has, follows from the partitions.
+  const head = await image.read(0, TABLES_SIZE);
+  const added = gpt.partitions.filter(({ number }) => number >= FIRST_ADDED);
+  const expected = writeTables(head, added, image.size / BLOCK_SIZE);
+  const found = await image.read(range.offset, range.size);
+  if (!head.equals(expected.primary)) report('the partition table differs from the one as built');
+  if (!found.equals(expected.backup)) {
+    report('the backup partition table differs from the partition table');
+  }
+  findings.coverage.add([{ offset: MBR_CODE, size: TABLES_SIZE - MBR_CODE }, range]);
+}
+
+/** Everything from the tables to the end of the boot file system. */
+async function verifyStart(image: RandomAccess, disk: DiskImage, work: Work): Promise<void> {
+  const { findings, options } = work;
+  const iso = await openIso(disk.data.access);
+  const file = await iso.find(DISK_PATH);
+  if (file?.kind !== 'file') {
+    findings.report({ kind: 'index', problem: `partition agentdata has no ${DISK_PATH}` });
+    return;
+  }
+  const { extents, end } = parseDiskList(await iso.readFile(file));
+  const indexed = extents.map((extent) => ({ ...extent, paths: [] }));
+  const damaged = await verifyExtents(image, indexed, {
+    signal: options.signal,
+    onProgress: options.onProgress,
+  });
+  for (const { extent, found, unreadable } of damaged) {
+    const { offset, size, digest } = extent;
+    const problem = unreadable ?? 'differs from the disk image as it was built';
+    findings.report({
+      kind: 'content',
+      problem,
+      offset,
+      size,
+      ...withoutUndefined({ expected: digest, found }),
+    });
+  }
+  findings.coverage.add(extents);
+  let at = TABLES_SIZE;
+  const behind = extents.filter(({ offset }) => offset >= TABLES_SIZE);
+  for (const { offset, size } of [...behind, { offset: end, size: 0 }]) {
+    await verifyZeros(image, { offset: at, size: offset - at }, work);
+    at = offset + size;
+  }
+}
+
+/** Root partition and the gaps around the two ISO images. */
+async function verifyHoles(image: RandomAccess, disk: DiskImage, work: Work): Promise<void> {
+  for (const range of work.findings.coverage.missing(image.size)) {
+    const isOfIso = [disk.recovery, disk.data].some(
+      ({ offset, size }) => range.offset >= offset && range.offset < offset + size,
+    );
+    if (!isOfIso) await verifyZeros(image, range, work);
+  }
+}
+
+const PIECE = 4 << 20;
+
+async function verifyZeros(
+  image: RandomAccess,
+  { offset, size }: ByteRange,
+  { findings, options: { signal } }: Work,
+): Promise<void> {
+  if (size <= 0) return;
+  const zeros = Buffer.alloc(Math.min(PIECE, size));
+  for (let done = 0; done < size; done += PIECE) {
+    signal.throwIfAborted();
+    const bytes = await image.read(offset + done, Math.min(PIECE, size - done));
+    if (bytes.equals(zeros.subarray(0, bytes.length))) continue;
+    const problem = 'has bytes where the disk image as it was built has zeros';
+    findings.report({ kind: 'content', problem, offset: offset + done, size: bytes.length });
+  }
+  findings.coverage.add([{ offset, size }]);
+}
+
+/** Findings of a partition, with offsets on the disk. */
+function takePart(
+  { name, offset, size }: IsoPartition,
+  part: Verification,
+  findings: Findings,
+): void {
+  for (const problem of part.problems) {
+    findings.report({
+      ...problem,
+      problem: `partition ${name}: ${problem.problem}`,
+      ...(problem.offset !== undefined && { offset: problem.offset + offset }),
+    });
+  }
+  append(
+    findings.oddities,
+    part.oddities.map((text) => `partition ${name}: ${text}`),
+  );
+  const { checked } = findings;
+  findings.checked = {
+    extents: checked.extents + part.checked.extents,
+    bytes: checked.bytes + part.checked.bytes,
+    images: checked.images + part.checked.images,
+  };
+  const all = { offset, size: Math.min(size, part.compared.of) };
+  if (part.compared.bytes === part.compared.of) findings.coverage.add([all]);
+  const shifted = (part.areas ?? []).map((area) => ({ ...area, offset: area.offset + offset }));
+  const unproven = shifted.filter(({ isProven }) => !isProven);
+  append(findings.areas, shifted);
+  if (part.because === 'area') {
+    findings.coverage.add([all]);
+    findings.coverage.except(unproven);
+  }
+  if (part.sample) findings.sample = part.sample;
+}

@@ -1,0 +1,54 @@
+import type { DocumentProblem } from '../../base/errors.ts';
+import type { AgentCluster } from '../../openshift/agent/agent-cluster.ts';
+import { cutDocuments, isBlankPiece } from '../manifest-pieces.ts';
+import { createManifestProblem, findManifestFaults } from '../manifests.ts';
+import type { SiteFile } from '../site.ts';
+
+/* Owns the manifests that a cluster gets when it is installed, from the folder openshift of its site. */
+
+const MANIFEST_FOLDER = 'openshift/';
+
+const MANIFEST = /^openshift\/[^/]+\.ya?ml$/;
+
+/** The rendezvous host hands each document on as a file of its own. */
+export const listAgentManifests = (files: readonly SiteFile[]): AgentCluster['manifests'] =>
+  files
+    .filter(({ path }) => MANIFEST.test(path))
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
+    .flatMap(({ path, bytes }) => {
+      const [, base = '', extension = ''] = /^(.*)(\.ya?ml)$/.exec(path) ?? [];
+      const name = base.slice(MANIFEST_FOLDER.length);
+      return cutDocuments(Buffer.from(bytes).toString('utf8'))
+        .filter((piece) => !isBlankPiece(piece))
+        .map(({ text }, index) => ({
+          name: `${name}-${index}${extension}`,
+          bytes: Buffer.from(text.replace(/^---[^\n]*\n/, '')),
+        }));
+    });
+
+const START = { line: 1, column: 1 };
+
+export const checkAgentManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
+  files
+    .filter(({ path }) => MANIFEST.test(path))
+    .flatMap((file) =>
+      findManifestFaults(file.bytes)
+        .filter(({ problem }) => !/ (?:is empty|has only comments)$/.test(problem))
+        .map((fault) =>
+          createManifestProblem(file, {
+            ...fault,
+            problem: `the cluster cannot apply it: ${fault.problem}`,
+          }),
+        ),
+    );
+
+/** Other files in folders, which openshift-install leaves out as well. */
+export const warnOfAgentManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
+  files
+    .filter(({ path }) => path.includes('/') && !MANIFEST.test(path))
+    .map((file) =>
+      createManifestProblem(file, {
+        ...START,
+        problem: 'is ignored: manifests are *.yaml and *.yml in openshift, without folders',
+      }),
+    );

@@ -1,0 +1,18 @@
+import { checkAgentSite, isAgentSite } from './agent/check.ts';
+import { checkSite, type CheckOptions, type SiteCheck } from './check.ts';
+import type { SiteInput } from './site.ts';
+
+/** Checks a site of either kind: its files tell which it is. */
+export function checkAnySite(input: SiteInput, options: CheckOptions): SiteCheck {
+  const { files, problems = [], warnings = [] } = input;
+  if (files.length === 0) return { problems, warnings, references: new Map() };
+  const { site, ...checked } = isAgentSite(input)
+    ? checkAgentSite(input, options)
+    : checkSite(input, options);
+  return {
+    ...checked,
+    ...(site && problems.length === 0 && { site }),
+    problems: [...problems, ...checked.problems],
+    warnings: [...warnings, ...checked.warnings],
+  };
+}

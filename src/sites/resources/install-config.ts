@@ -1,0 +1,156 @@
+import { isObject, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { unlessEmpty } from '../../base/text/words.ts';
+import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
+import { readResourceTexts } from './find.ts';
+import type { Conversion, Spec } from './shape.ts';
+
+/* Owns the install-config.yaml of a ClusterInstance, with its pull secret and its overrides. */
+
+/** The networks of clusters whose resource names none. */
+const OVN = 'OVNKubernetes';
+
+export function mapInstallConfig(conversion: Conversion): object {
+  const { spec, flow } = conversion;
+  const install = {
+    apiVersion: 'v1',
+    baseDomain: spec.baseDomain,
+    metadata: { name: spec.clusterName },
+    sshKey: unlessEmpty(spec.sshPublicKey),
+    pullSecret: findPullSecret(conversion),
+    proxy: spec.proxy,
+    additionalTrustBundle: findBundle(conversion),
+    ...(flow === 'agent' ? mapAgentCluster(conversion) : mapSingleNode(spec)),
+  };
+  const overrides = flow === 'agent' ? readOverrides(conversion) : {};
+  const merged = mergeMembers(withoutUndefined(install), overrides);
+  return mergeMembers(merged, flow === 'agent' ? listFixed(spec) : {}) as object;
+}
+
+/** Members that siteconfig writes over the overrides (internal/controller/clusterinstance/helper.go). */
+const listFixed = ({ networkType = OVN, cpuPartitioningMode }: Spec): object => ({
+  networking: { networkType },
+  ...(cpuPartitioningMode === 'AllNodes' && { cpuPartitioningMode }),
+});
+
+/** A node from a seed has the networks of the seed, but its own machine network. */
+const mapSingleNode = ({ machineNetwork = [] }: Spec): object => ({
+  controlPlane: { name: 'master', replicas: 1 },
+  compute: [{ name: 'worker', replicas: 0 }],
+  networking: { networkType: OVN, machineNetwork: cidrsOf(machineNetwork) },
+  platform: { none: {} },
+});
+
+const cidrsOf = (networks: NonNullable<Spec['machineNetwork']>): readonly object[] =>
+  networks.map(({ cidr }) => ({ cidr }));
+
+const ARCHITECTURES: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };
+
+function mapAgentCluster({ spec, nodes }: Conversion): object {
+  const count = (wanted: string): number =>
+    nodes.filter(({ role = 'master' }) => role === wanted).length;
+  const { clusterNetwork, serviceNetwork, machineNetwork, clusterType } = spec;
+  const architecture = ARCHITECTURES[spec.cpuArchitecture ?? ''];
+  const arbiters = count('arbiter');
+  const pool = withoutUndefined({ architecture });
+  return {
+    controlPlane: { name: 'master', replicas: count('master'), ...pool },
+    compute: [{ name: 'worker', replicas: clusterType === 'SNO' ? 0 : count('worker'), ...pool }],
+    ...(arbiters > 0 && { arbiter: { name: 'arbiter', replicas: arbiters, ...pool } }),
+    networking: withoutUndefined({
+      networkType: spec.networkType ?? OVN,
+      machineNetwork: machineNetwork && cidrsOf(machineNetwork),
+      clusterNetwork,
+      serviceNetwork: serviceNetwork?.map(({ cidr = '' }) => cidr),
+    }),
+    platform: mapPlatform(spec, count('master')),
+    cpuPartitioningMode: spec.cpuPartitioningMode,
+  };
+}
+
+/** Without a platform, virtual addresses mean bare metal. */
+function mapPlatform(
+  { platformType = '', apiVIPs = [], ingressVIPs = [] }: Spec,
+  masters: number,
+): object {
+  const guess = masters > 1 && apiVIPs.length > 0 ? 'BareMetal' : 'None';
+  const name = (platformType === '' ? guess : platformType).toLowerCase();
+  return { [name]: name === 'none' || name === 'external' ? {} : { apiVIPs, ingressVIPs } };
+}
+
+const PULL_SECRET = '.dockerconfigjson';
+
+function findPullSecret(conversion: Conversion): string | undefined {
+  const { spec, find, document, problems } = conversion;
+  const name = spec.pullSecretRef?.name ?? '';
+  const secret = find('Secret', name);
+  const text = secret && readResourceTexts(secret).get(PULL_SECRET);
+  if (text !== undefined) return text;
+  const path = 'spec.pullSecretRef';
+  const sealed = find('SealedSecret', name) ?? find('ExternalSecret', name);
+  const why = secret
+    ? `Secret "${name}" of ${secret.file.shownAs} has no ${PULL_SECRET}`
+    : sealed
+      ? `${sealed.kind} "${name}" of ${sealed.file.shownAs} is not readable here: only a cluster opens it`
+      : `Secret "${name}" is not among the files of the site`;
+  problems.push(document.report(path, why, { hint: `add a file with the Secret "${name}"` }));
+  return undefined;
+}
+
+const BUNDLE = 'tls-ca-bundle.pem';
+
+function findBundle(conversion: Conversion): string | undefined {
+  const { spec, flow, find, document, problems, warnings } = conversion;
+  const { name } = spec.caBundleRef ?? {};
+  if (name === undefined) return undefined;
+  const map = find('ConfigMap', name);
+  const text = map && readResourceTexts(map).get(BUNDLE);
+  if (text === undefined) {
+    const why = `ConfigMap "${name}" with ${BUNDLE} is not among the files of the site`;
+    problems.push(document.report('spec.caBundleRef', why));
+  } else if (flow === 'agent') {
+    const why =
+      'is in the cluster of this image, but a hub leaves it out of the clusters that agents install';
+    warnings.push(document.report('spec.caBundleRef', why));
+  }
+  return text;
+}
+
+/** Other texts than JSON are a problem of the resource. */
+function readOverrides(conversion: Conversion): object {
+  const { spec, document, problems } = conversion;
+  const { installConfigOverrides: text = '' } = spec;
+  if (text === '') return {};
+  const read = readJsonText(text, TYPED_JSON);
+  if (read.why !== undefined) return {};
+  if (isObject(read.value)) {
+    warnOfNetworkType(conversion, read.value);
+    return read.value;
+  }
+  problems.push(document.report('spec.installConfigOverrides', 'is not a JSON object'));
+  return {};
+}
+
+function warnOfNetworkType(
+  { spec: { networkType = OVN }, document, warnings }: Conversion,
+  { networking }: Readonly<Record<string, unknown>>,
+): void {
+  const { networkType: written = networkType } = objectOrEmpty(networking);
+  if (written === networkType) return;
+  const why = `networkType of the overrides has no effect: siteconfig writes ${networkType} over it`;
+  const hint = 'write networkType into the spec';
+  warnings.push(document.report('spec.installConfigOverrides', why, { hint }));
+}
+
+/** Objects member by member; anything else is replaced. */
+const mergeMembers = (under: unknown, over: unknown): unknown =>
+  isObject(under) && isObject(over)
+    ? {
+        ...under,
+        ...Object.fromEntries(
+          Object.entries(over).map(([key, value]) => [
+            key,
+            mergeMembers(Object.hasOwn(under, key) ? under[key] : undefined, value),
+          ]),
+        ),
+      }
+    : over;

@@ -1,0 +1,32 @@
+/* Owns the names of the files that a site has. */
+
+/** A site has the first of them, and one of the others, which tells how its nodes are installed. */
+const INSTALL_FILE = 'install-config.yaml';
+const KIND_FILES = ['image-based-config.yaml', 'agent-config.yaml'] as const;
+export const CONFIG_FILES: readonly string[] = [INSTALL_FILE, ...KIND_FILES];
+
+/** Undefined if the files are those of one site. */
+export function explainMissing(paths: ReadonlySet<string>): string | undefined {
+  const kinds = KIND_FILES.filter((file) => paths.has(file));
+  if (kinds.length > 1) {
+    return `has ${kinds.join(' and ')}: a site is installed from a seed image, or by agents`;
+  }
+  const missing = [
+    ...(paths.has(INSTALL_FILE) ? [] : [INSTALL_FILE]),
+    ...(kinds.length === 0 ? [KIND_FILES[0]] : []),
+  ];
+  return missing.length === 0 ? undefined : `has no ${missing.join(' and no ')}`;
+}
+
+/** True for files that openshift-install would read; it does not look below `extra-manifests/`. */
+export const isInput = (path: string): boolean =>
+  CONFIG_FILES.includes(path) ||
+  /^extra-manifests\/[^/]+\.(?:yaml|yml|json)$/.test(path) ||
+  /^openshift\/[^/]+\.ya?ml$/.test(path);
+
+/** Lists of the other files of a folder (kustomize). */
+export const LISTS: readonly string[] = ['kustomization.yaml', 'kustomization.yml'];
+
+/** The names of files of a GitOps repository that are not lists of others. */
+export const isResourceFile = (path: string): boolean =>
+  /^[^/]+\.ya?ml$/.test(path) && !LISTS.includes(path) && !CONFIG_FILES.includes(path);
