@@ -27,16 +27,45 @@ const CASES = JSON.parse(
 
 /** Refused here alone, with the reason. */
 const STRICTER: Readonly<Record<string, string>> = {
+  b48: 'fencing credentials of a host that the cluster has not',
   b15: 'two platforms: it takes one of them without a word',
   b52: 'a pool with another name, which no role has',
   b53: 'a pool with another name, which no role has',
   b58: 'an unknown mode, which the service refuses when the cluster is registered',
   b60: 'a platform that is not composed here',
   b61: 'a host without an address in a machine network, which the service refuses after the boot',
+  c07: 'a quotation mark, which ends the value in the env files of the hosts',
+  c08: 'a port above 65535',
+  c09: 'no host',
+  c10: 'no host',
+  c14: 'a quotation mark, which ends the value in the env files of the hosts',
+  c17: 'an entry twice, which the service refuses when the cluster is registered',
+  c29: 'a base domain that the service refuses when the cluster is registered',
+  c30: 'a base domain that the service refuses when the cluster is registered',
+  c31: 'a base domain that the service refuses when the cluster is registered',
+  c56: 'fencing credentials of a host that the cluster has not',
+  c61: 'the folder of an unnamed host on the image, which the installer would write twice',
 };
 
-/** Taken by both, although the inputs look strange. */
-const TAKEN = ['b48', 'b63'];
+/** Taken by both: strange inputs, and good ones beside those that are refused. */
+const TAKEN = [
+  'b63',
+  'c02',
+  'c13',
+  'c19',
+  'c23',
+  'c28',
+  'c32',
+  'c36',
+  'c38',
+  'c48',
+  'c49',
+  'c55',
+  'c57',
+  'c60',
+  'c63',
+  'c67',
+];
 
 /** Other words, with the reason. */
 const OTHER_WORDS: Readonly<Record<string, string>> = {
@@ -55,6 +84,13 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   b44: 'the host is named',
   b56: 'lists are not written as JSON',
   b64: 'secrets are hidden',
+  c01: 'secrets are hidden',
+  c03: 'secrets are hidden',
+  c04: 'secrets are hidden',
+  c12: 'secrets are hidden',
+  c16: 'secrets are hidden',
+  c59: 'the value is not said twice',
+  c65: 'without the steps that led to it',
 };
 
 function check({ install, agent }: Case): readonly string[] {
