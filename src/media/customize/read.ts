@@ -9,8 +9,6 @@ import {
 } from '../../ignition/index.ts';
 import type { ReadableIso } from '../../iso/index.ts';
 import {
-  INFRA_ENV,
-  PULL_SECRET_MANIFEST,
   CHRONY_CONFIG,
   DOCKER_CONFIG,
   EXTRA_MANIFESTS,
@@ -19,9 +17,13 @@ import {
   PROXY_CONFIG,
   TRUST_ANCHOR,
 } from '../../openshift/agent/configure.ts';
+import {
+  INFRA_ENV,
+  parseLiveManifest,
+  PULL_SECRET_MANIFEST,
+} from '../../openshift/agent/live-manifest.ts';
 import { findHost, RENDEZVOUS, readRendezvousIp } from '../../openshift/agent/rendezvous.ts';
 import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
-import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, overlayRead, readOptionalKargs } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
 import { BUILT_MEMBER } from '../built.ts';
@@ -170,7 +172,7 @@ type Contents = Pick<IgnitionConfig, 'passwd' | 'storage'>;
 
 function describe(config: Contents, own: ReadonlyMap<string, string>): Described {
   const core = config.passwd?.users?.find(({ name }) => name === 'core');
-  const spec = objectOrEmpty(objectOrEmpty(parse(own.get(INFRA_ENV) ?? '{}'))['spec']);
+  const spec = objectOrEmpty(parseLiveManifest(INFRA_ENV, own.get(INFRA_ENV) ?? '')['spec']);
   const files = config.storage?.files ?? [];
   const address = own.has(RENDEZVOUS) ? readRendezvousIp(files) : undefined;
   const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));

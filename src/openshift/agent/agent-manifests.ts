@@ -1,8 +1,8 @@
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { parse } from '../../shape/parse-text.ts';
 import { toRpmName } from '../release/bundle.ts';
 import { formatGoYaml } from './go-yaml.ts';
+import { INFRA_ENV, parseLiveManifest, PULL_SECRET_MANIFEST } from './live-manifest.ts';
 import type { CustomValues } from './values.ts';
 
 /* Owns the manifests that the services of the agent-based installer read. */
@@ -25,7 +25,7 @@ export const WITHOUT_EFFECT: readonly string[] = [
 
 /** Written as the installer writes it. */
 export function configureInfraEnv(text: string, values: CustomValues): string {
-  const infraEnv = objectOrEmpty(parse(text));
+  const infraEnv = parseLiveManifest(INFRA_ENV, text);
   const given = values.infraEnv ?? {};
   requireSameArchitecture(objectOrEmpty(infraEnv['spec']), given.spec);
   const { pullSecretRef, ...spec } = withoutTimeServers(objectOrEmpty(infraEnv['spec']), values);
@@ -93,7 +93,7 @@ export function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
 
 /** The Secret of the medium with another pull secret, and the name that the InfraEnv has for it. */
 export function configurePullSecret(text: string, values: CustomValues): string {
-  const secret = objectOrEmpty(parse(text));
+  const secret = parseLiveManifest(PULL_SECRET_MANIFEST, text);
   const { name } = objectOrEmpty(values.infraEnv?.spec?.['pullSecretRef']);
   const { pullSecret } = values;
   return formatGoYaml({

@@ -2,7 +2,6 @@ import { parseAddress, parseCidr, contains } from '../../base/ip-address.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { unlessEmpty } from '../../base/text/words.ts';
 import { formatGoJson } from '../../shape/go-json.ts';
-import { parse } from '../../shape/parse-text.ts';
 import { toRpmName } from '../release/bundle.ts';
 import type { AgentCluster, AgentHost, AgentPlatform } from './agent-cluster.ts';
 import { formatPullSecret } from './agent-manifests.ts';
@@ -20,8 +19,8 @@ type Members = Readonly<Record<string, unknown>>;
 export type ReleaseManifests = {
   /** `metadata.name` of the ClusterImageSet. */
   readonly imageSet: string;
-  /** The InfraEnv of the medium, whose status and empty members the release chose. */
-  readonly infraEnv: string;
+  /** Members of the InfraEnv of the medium, whose status and empty members the release chose. */
+  readonly infraEnv: Members;
 };
 
 export type NamedText = { readonly name: string; readonly text: string };
@@ -58,8 +57,8 @@ export function renderClusterManifests(
 }
 
 /** Older releases write an empty creation time into each manifest. */
-function readCreated(infraEnv: string): Members {
-  const metadata = objectOrEmpty(objectOrEmpty(parse(infraEnv))['metadata']);
+function readCreated(infraEnv: Members): Members {
+  const metadata = objectOrEmpty(infraEnv['metadata']);
   return 'creationTimestamp' in metadata ? { creationTimestamp: null } : {};
 }
 
@@ -201,7 +200,7 @@ const namePullSecret = (cluster: string): string => `${cluster}-pull-secret`;
 
 function mapInfraEnv(cluster: AgentCluster, { infraEnv }: ReleaseManifests): Members {
   const { name, namespace, trustBundle, ntpSources = [] } = cluster;
-  const { spec, status } = objectOrEmpty(parse(infraEnv));
+  const { spec, status } = infraEnv;
   const { ipxeScriptType } = objectOrEmpty(spec);
   return {
     apiVersion: 'agent-install.openshift.io/v1beta1',

@@ -8,7 +8,7 @@ import {
   type LiveSystem,
 } from './live-system.ts';
 import { toRpmName } from '../release/bundle.ts';
-import { AGENT_CLUSTER_INSTALL } from './install-overrides.ts';
+import { AGENT_CLUSTER_INSTALL } from './live-manifest.ts';
 import { shorten } from './obstacles.ts';
 import { RENDEZVOUS } from './rendezvous.ts';
 

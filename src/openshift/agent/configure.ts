@@ -24,7 +24,8 @@ import {
   WITHOUT_EFFECT,
 } from './agent-manifests.ts';
 import { CHRONY_SETTINGS, formatTimeServers } from './chrony.ts';
-import { AGENT_CLUSTER_INSTALL, configureInstall } from './install-overrides.ts';
+import { configureInstall } from './install-overrides.ts';
+import { AGENT_CLUSTER_INSTALL, INFRA_ENV, PULL_SECRET_MANIFEST } from './live-manifest.ts';
 import {
   chooseRendezvous,
   findRendezvousTemplate,
@@ -35,10 +36,6 @@ import {
 import { type CustomValues, HOST_NETWORKS, planHostNetworks } from './values.ts';
 
 type Files = ReadonlyMap<string, File>;
-
-/** File in which the agent services read what they register. */
-export const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
-export const PULL_SECRET_MANIFEST = '/etc/assisted/manifests/pull-secret.yaml';
 
 export const CHRONY_CONFIG = '/etc/chrony.conf';
 export const DOCKER_CONFIG = '/root/.docker/config.json';

@@ -9,13 +9,14 @@ import {
   DOCKER_CONFIG,
   EXTRA_MANIFESTS,
   HOSTNAMES,
-  INFRA_ENV,
   PROXY_CONFIG,
   renderProxy,
 } from './configure.ts';
 import { setVariables } from './env-file.ts';
 import { renderHostConfigs } from './host-configs.ts';
 import { CLUSTER_IMAGE_SET, findScalar, type LiveSystem } from './live-system.ts';
+import { INFRA_ENV } from './live-manifest.ts';
+import { shorten } from './obstacles.ts';
 import { listPublicRegistries, findReleaseMirror } from './release-mirror.ts';
 import { RENDEZVOUS, RENDEZVOUS_TEMPLATE, renderRendezvousHost } from './rendezvous.ts';
 import { planNetworkFiles } from './values.ts';
@@ -105,6 +106,8 @@ const createMember = (name: string, data: string | Uint8Array, mode = PRIVATE): 
   data: typeof data === 'string' ? Buffer.from(data) : data,
 });
 
+const NEWER = 'make the image with the installer of the release, or take a newer sealift';
+
 const refuseMedium = (problem: string, hint: string): ConfigError =>
   new ConfigError('config-image.medium', `no configuration image fits the medium: ${problem}`, {
     hint,
@@ -117,17 +120,19 @@ function requireAll(members: readonly CpioMember[], { loader, paths }: LiveSyste
   if (missing.length === 0) return;
   throw refuseMedium(
     `its loader requires ${missing.join(', ')}, which this version does not know`,
-    'make the image with the installer of the release, or take a newer sealift',
+    NEWER,
   );
 }
 
 function planManifests(
   cluster: AgentCluster,
   clusterImageSet: Uint8Array,
-  { texts }: LiveSystem,
+  { infraEnv }: LiveSystem,
 ): readonly CpioMember[] {
   const imageSet = findScalar(clusterImageSet, 'name') ?? '';
-  const infraEnv = texts.get(INFRA_ENV)?.text ?? '';
+  if (infraEnv === undefined) {
+    throw refuseMedium(`its ${INFRA_ENV} is not YAML of one resource`, 'build it again');
+  }
   return [
     ...renderClusterManifests(cluster, { imageSet, infraEnv }).map(({ name, text }) =>
       createMember(`${MANIFESTS}${name}`, text),
@@ -190,7 +195,15 @@ function planRendezvousHost(
   const file = system.texts.get(RENDEZVOUS_TEMPLATE) ?? system.texts.get(RENDEZVOUS);
   if (file === undefined) return [];
   const { agentToken, userToken } = secrets.auth;
-  const text = setVariables(renderRendezvousHost(file.text, rendezvousIp), {
+  const filled = renderRendezvousHost(file.text, rendezvousIp);
+  const left = filled.split('\n').find((line) => line.includes('{{'));
+  if (left !== undefined) {
+    throw refuseMedium(
+      `its ${RENDEZVOUS} has a template that this version does not know: ${shorten(left)}`,
+      NEWER,
+    );
+  }
+  const text = setVariables(filled, {
     PULL_SECRET_TOKEN: agentToken,
     USER_AUTH_TOKEN: userToken,
   });

@@ -3,8 +3,8 @@ import { suggestName } from '../../base/text/words.ts';
 import { decodeFileContent, type File, parseResolved } from '../../ignition/index.ts';
 import { decodeJson, ifFaultless } from '../../shape/decode.ts';
 import { FREE, mapping } from '../../shape/shape.ts';
-import { parse } from '../../shape/parse-text.ts';
 import { formatGoYaml } from './go-yaml.ts';
+import { AGENT_CLUSTER_INSTALL, parseLiveManifest } from './live-manifest.ts';
 import type { CustomValues } from './values.ts';
 
 /*
@@ -15,14 +15,13 @@ import type { CustomValues } from './values.ts';
 type Members = Readonly<Record<string, unknown>>;
 
 export const INSTALL_OVERRIDES = 'agent-install.openshift.io/install-config-overrides';
-export const AGENT_CLUSTER_INSTALL = '/etc/assisted/manifests/agent-cluster-install.yaml';
 
 /**
  * Merges the overrides of a site over those of the medium. If the medium has no overrides, they stay as they
  * are written. A file without a resource, as media have that add nodes, stays as it is.
  */
 export function configureInstall(text: string, overrides: string): string {
-  const install = objectOrEmpty(parse(text));
+  const install = parseLiveManifest(AGENT_CLUSTER_INSTALL, text);
   if (install['kind'] !== 'AgentClusterInstall') return text;
   const metadata = objectOrEmpty(install['metadata']);
   const annotations = objectOrEmpty(metadata['annotations']);

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   type CpioMember,
   decodeCpio,
@@ -10,6 +11,7 @@ import {
   type SpecialMember,
   type Unit,
 } from '../../ignition/index.ts';
+import { INFRA_ENV, parseLiveManifest } from './live-manifest.ts';
 import { RENDEZVOUS_TEMPLATE } from './rendezvous.ts';
 
 /** Names the release; the loader compares it with the file of the image, byte by byte. */
@@ -29,6 +31,8 @@ export type LiveSystem = {
   readonly paths: ReadonlySet<string>;
   /** Files that a configuration image has too, or is made from, as the medium has them. */
   readonly texts: ReadonlyMap<string, LiveText>;
+  /** Members of the InfraEnv; empty without one, absent if it is unreadable. */
+  readonly infraEnv?: Readonly<Record<string, unknown>>;
   readonly clusterImageSet?: Uint8Array;
 };
 
@@ -47,6 +51,7 @@ export function describeLiveSystem(configs: readonly IgnitionConfig[]): LiveSyst
   const units = configs.flatMap(({ systemd }) => systemd?.units ?? []);
   const names = findConfigImageFiles(units.filter(({ name }) => name === LOADER));
   const clusterImageSet = decodeFileContent(files.get(CLUSTER_IMAGE_SET) ?? {});
+  const texts = readTexts(files, names);
   return {
     ...(names && {
       loader: {
@@ -56,9 +61,20 @@ export function describeLiveSystem(configs: readonly IgnitionConfig[]): LiveSyst
     }),
     isInteractive: files.has(INTERACTIVE),
     paths: new Set(files.keys()),
-    texts: readTexts(files, names),
-    ...(clusterImageSet && { clusterImageSet }),
+    texts,
+    ...withoutUndefined({
+      infraEnv: attemptInfraEnv(texts.get(INFRA_ENV)?.text ?? ''),
+      clusterImageSet,
+    }),
   };
+}
+
+function attemptInfraEnv(text: string): LiveSystem['infraEnv'] {
+  try {
+    return parseLiveManifest(INFRA_ENV, text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Files of the loader's list, and the template of one of them. */

@@ -87,8 +87,9 @@ type MakeTools = {
   readonly keys: Keys;
   readonly writer: SiteWriter;
   readonly nmstate?: NetworkTool | undefined;
-  /** The medium of the sites that agents install. */
+  /** The medium of the sites that agents install, and the digest of what is taken from it. */
   readonly live?: LiveMedium | undefined;
+  readonly medium?: Digest | undefined;
   readonly stateOf: (name: string) => SiteState;
   readonly findRetained: FindRetained;
 };
@@ -104,6 +105,8 @@ export async function makeSites(
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const findRetained = await openRetainedOf(names, request, tools);
   const rotation = await decideRotation(request, tools);
+  const live =
+    request.medium === undefined ? undefined : await useMedium(request.medium, readLiveMedium);
   return mapStage(
     makeIsos,
     good.map(({ name, inputs: digest }) => ({
@@ -118,10 +121,8 @@ export async function makeSites(
         findRetained,
         keys: tools.keys,
         nmstate: tools.nmstate,
-        live:
-          request.medium === undefined
-            ? undefined
-            : await useMedium(request.medium, readLiveMedium),
+        live,
+        medium: live && digestMedium(live),
         writer: createSiteWriter(tools.lease),
         stateOf: openStates({ ...request, rotation, inputs: listInputs(request) }),
       },
@@ -188,13 +189,10 @@ const makeIsos: MappedStage<
 > = {
   name: 'make ISOs',
   items: 'sites',
-  bind: async ({ name, digest }, { findRetained, live }) => ({
+  bind: async ({ name, digest }, { findRetained, medium }) => ({
     name,
     digest,
-    ...withoutUndefined({
-      retained: await findRetained(name),
-      medium: live && digestMedium(live),
-    }),
+    ...withoutUndefined({ retained: await findRetained(name), medium }),
   }),
   async run({ name, digest, retained }, { reader, keys, writer, stateOf, ...media }, signal) {
     const site = await reader.recall(name, digest);

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createRedaction } from '../../../src/base/text/redact.ts';
 import { renderClusterManifests } from '../../../src/openshift/agent/cluster-manifests.ts';
 import { renderHostConfigs } from '../../../src/openshift/agent/host-configs.ts';
+import { INFRA_ENV, parseLiveManifest } from '../../../src/openshift/agent/live-manifest.ts';
 import { checkAgentSite } from '../../../src/sites/agent/check.ts';
 import { AGENT_LIVE_TEXTS } from '../../support/agent-medium.ts';
 import { TEST_EPOCH } from '../../support/site-inputs.ts';
@@ -56,7 +57,7 @@ describe('manifests of a cluster that agents install', () => {
       if (!site) throw new Error('no site');
       const release = {
         imageSet: 'openshift-was not built correctly',
-        infraEnv: AGENT_LIVE_TEXTS['/etc/assisted/manifests/infraenv.yaml'] ?? '',
+        infraEnv: parseLiveManifest(INFRA_ENV, AGENT_LIVE_TEXTS[INFRA_ENV] ?? ''),
       };
       const made = [
         ...renderClusterManifests(site.cluster, release),
