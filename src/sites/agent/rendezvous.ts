@@ -145,15 +145,19 @@ export function checkCounts(
   });
 }
 
-/** Hosts that are not listed have to come by DHCP; a list that lacks some of a role rarely means it. */
+/** Hosts that are not listed have to come by DHCP; a list that lacks some rarely means it. */
 export function warnOfCounts(
   report: ReportProblem,
   hosts: Hosts,
   wanted: Counts,
 ): readonly DocumentProblem[] {
+  if (hosts.length === 0) return [];
   const found = countHosts(hosts, wanted);
-  return ROLES.filter((role) => found[role] > 0 && found[role] < wanted[role]).map((role) => {
+  return ROLES.filter((role) => found[role] < wanted[role]).map((role) => {
     const { host, pool } = WORDS[role];
+    if (found[role] === 0) {
+      return report('hosts', `no ${host} hosts are defined: ${wanted[role]} must come by DHCP`);
+    }
     return report(
       'hosts',
       `not enough ${host} hosts defined (${found[role]}) to support all the configured ${pool} replicas ` +

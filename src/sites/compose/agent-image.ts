@@ -78,7 +78,7 @@ function packMembers(members: readonly CpioMember[]): ConfigTree['files'][number
 }
 
 /** The signers of the API, and the one of the administrator; agents draw the others. */
-const SIGNERS_ON_IMAGE: readonly SignerName[] = [
+export const SIGNERS_ON_IMAGE: readonly SignerName[] = [
   'loadBalancer',
   'localhost',
   'serviceNetwork',

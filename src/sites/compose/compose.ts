@@ -13,6 +13,8 @@ import {
   type KubeconfigSite,
   renderKubeconfig,
   type RetainedIdentity,
+  SIGNER_NAMES,
+  type SignerName,
 } from '../identity/identity.ts';
 import type { Site } from '../site.ts';
 import type { SitePlaces } from '../state/generations.ts';
@@ -23,6 +25,7 @@ import {
   type AgentImageParts,
   planAgentImage,
   renderInstallerState,
+  SIGNERS_ON_IMAGE,
 } from './agent-image.ts';
 import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
 
@@ -87,7 +90,11 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     iso: digestOf(iso),
     ...(installerState !== undefined && { installerState: digestOf(installerState) }),
   };
-  const made = describeMade(provided, { digest: outputs.iso, size: iso.length });
+  const made = {
+    digest: outputs.iso,
+    size: iso.length,
+    ...describeIdentity(provided, site.kind === 'agent' ? SIGNERS_ON_IMAGE : SIGNER_NAMES),
+  };
   const isThere = hasVisible(places, outputs);
   const files = [
     { path: places.kubeconfig, data: kubeconfig },
@@ -155,17 +162,18 @@ function listDirectories({ iso, kubeconfig }: SitePlaces): readonly string[] {
   return listed;
 }
 
-function describeMade(
+/** @param names of the signers that the outputs of the site have */
+function describeIdentity(
   { number, state: { identity } }: ProvidedIdentity,
-  iso: { readonly digest: Digest; readonly size: number },
-): ComposedIso {
+  names: readonly SignerName[],
+): Omit<ComposedIso, 'digest' | 'size'> {
   const { clusterId, infraId, signers, adminClient } = identity;
-  const all = [...Object.values(signers), adminClient].map(({ certificate }) =>
+  const all = [...names.map((name) => signers[name]), adminClient].map(({ certificate }) =>
     readValidity(certificate),
   );
   const validity = {
     notBefore: new Date(maxOf(all.map(({ notBefore }) => notBefore))).toISOString(),
     notAfter: new Date(-maxOf(all.map(({ notAfter }) => -notAfter))).toISOString(),
   };
-  return { ...iso, clusterId, infraId, generation: number, validity };
+  return { clusterId, infraId, generation: number, validity };
 }

@@ -45,7 +45,11 @@ export const readFound = <S extends Shape>(
 ): ConfigDocument<TypeOf<S>> =>
   moveLines(
     decodeYaml(
-      { text: piece.text.replace(/^---[^\n]*/, ''), file: file.shownAs, publicKeys },
+      {
+        text: piece.text.replace(/^---(?![ \t]*[^\s#])[^\n]*/, ''),
+        file: file.shownAs,
+        publicKeys,
+      },
       shape,
     ),
     piece.line - 1,

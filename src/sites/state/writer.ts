@@ -7,7 +7,7 @@ import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFileSync, fillFileSync, openOwnDirectory } from '../../base/disk/open-file.ts';
 import { publishFileSync } from '../../base/disk/publish.ts';
 import type { Lease } from '../../base/disk/succession.ts';
-import { ConfigError, isErrno } from '../../base/errors.ts';
+import { ConfigError, DiskError, isErrno } from '../../base/errors.ts';
 
 /* Owns the order in which the files of sites reach the disk. */
 
@@ -201,8 +201,18 @@ const removeAll = (asides: readonly Aside[]): void => {
   for (const { aside } of asides) rmSync(aside, { force: true });
 };
 
+/** A link, or another user's directory, in place of that of a site. */
+const OF_ONE_PLACE: readonly string[] = ['file.not-directory', 'file.foreign'];
+
 /** Explains an error; another kind of file with the same name concerns only this site. */
 function explainObstacle(error: unknown, { shownAs }: Job): unknown {
+  if (error instanceof DiskError && OF_ONE_PLACE.includes(error.code)) {
+    const { message, hint } = error;
+    return new ConfigError('config-iso.in-the-way', message, {
+      cause: error,
+      ...(hint !== undefined && { hint }),
+    });
+  }
   if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return explainOutputError(error, shownAs);
   const { dest = shownAs } = error as { readonly dest?: string }; // the place to which a rename leads
   return new ConfigError('config-iso.in-the-way', `another kind of file is in the way of ${dest}`, {

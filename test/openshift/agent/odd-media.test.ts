@@ -61,7 +61,7 @@ describe('a medium of another release', () => {
       'NODE_ZERO_IP={{ .Address }}\n',
       'has a template that this version does not know: NODE_ZERO_IP={{ .Address }}',
     ],
-  ])('gets no image with %s', (_, path, text, problem) => {
+  ])('gets no image with %s', (_, ...[path, text, problem]) => {
     expect(() => {
       plan({});
     }).not.toThrow();

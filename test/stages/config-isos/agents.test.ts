@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -75,6 +75,19 @@ describe.skipIf(!hasTools.every(Boolean))('sites that agents install', () => {
       '.openshift_install_state.json',
       'auth',
     ]);
+  });
+
+  it('are each on their own if a link is in the place of a folder', async () => {
+    world.write({ ...inSites(agentTree('alpha')), ...inSites(siteTree('beta', { number: 9 })) });
+    await mkdir(world.at('elsewhere'));
+    await mkdir(world.at('out'));
+    await symlink(world.at('elsewhere'), world.at('out', 'alpha'));
+    const { made, failed } = await build();
+    expect([made, failed.map(({ name, findings }) => [name, findings[0]?.code])]).toEqual([
+      1,
+      [['alpha', 'config-iso.in-the-way']],
+    ]);
+    expect(await readdir(world.at('elsewhere'))).toEqual([]);
   });
 
   it('are read by GNU cpio, as the loader reads them', async () => {
