@@ -275,6 +275,12 @@ describe('a site that agents install', () => {
     expect(check(COMPACT, agentConfig(hosts('master', 'master'))).warnings).toEqual([
       'hosts: not enough master hosts defined (2) to support all the configured ControlPlane replicas (3)',
     ]);
+    const workers = agentInstallConfig({ masters: 3, workers: 2, platform: BAREMETAL });
+    const listed = hosts('master', 'master', 'master');
+    expect(check(workers, agentConfig(listed)).warnings).toEqual([
+      'hosts: no worker hosts are defined: 2 must come by DHCP',
+    ]);
+    expect(check(workers, agentConfig([])).warnings).toEqual([]);
   });
 
   it('has virtual addresses and interfaces among the facts that no other site may share', () => {
