@@ -101,7 +101,7 @@ async function prepareDiskImage(
     recovery: await recovery,
     data: await data,
     files: (await prepared).files,
-    warnings: await collected.warnings,
+    warnings: await collected.listWarnings(),
     space: await space,
     imagePolicy: await collected.imagePolicy,
     registriesConf: tools.registriesConf,

@@ -37,7 +37,7 @@ async function prepareLiveIso(
   const { engine, resolved } = tools;
   const { config } = request;
   const { channel } = config.ocpRelease;
-  const { parts, images, warnings, ...collected } = await collectLiveParts(request, tools);
+  const { parts, images, listWarnings, ...collected } = await collectLiveParts(request, tools);
   const { release, catalogs, plan } = images;
   const layout = engine.run(layOutLiveIso, parts);
   const space = engine.run(checkIsoSize, {
@@ -62,7 +62,7 @@ async function prepareLiveIso(
     ...found,
     ...(await resolved.settle(found)),
     release,
-    warnings: await warnings,
+    warnings: await listWarnings(),
     space: await space,
     imagePolicy: await collected.imagePolicy,
     registriesConf: tools.registriesConf,

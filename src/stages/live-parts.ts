@@ -56,7 +56,7 @@ export async function collectLiveParts(
     base,
     installer,
     imagePolicy,
-    warnings: bootstrap.then(({ warnings }) => [...warnings, ...warnOfHosts(request)]),
+    listWarnings: async () => [...(await bootstrap).warnings, ...warnOfHosts(request)],
     parts: {
       base: fileOf(base),
       scan: engine.run(scanBase, { base: fileOf(base) }),

@@ -1,5 +1,6 @@
 import { cp, mkdir, open, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import type { MediaIndex } from '../../src/media/media-index.ts';
@@ -239,7 +240,13 @@ describe.skipIf(!hasTools)('a lock', () => {
 
     const args = ['--locked', '--ignition', 'installer'];
     await copyInputs('c', LOCK, 'installer');
+    const unheard: unknown[] = [];
+    const hear = (reason: unknown): number => unheard.push(reason);
+    process.on('unhandledRejection', hear);
     const without = await buildIn('c', ...args);
+    await setImmediate();
+    process.off('unhandledRejection', hear);
+    expect(unheard, 'rejections that nobody waits for').toEqual([]);
     expect(without.exitCode).toBe(3);
     expect(without.stderr).toContain('lock.secrets-missing');
     expect(without.stderr).toContain('put the sealift.lock.secrets');
