@@ -109,7 +109,7 @@ export async function planNetwork(
   host: HostNetwork,
   { tool, signal, isApplied = false }: PlanNetworkOptions,
 ): Promise<PlannedNetwork> {
-  const judged = judgeText(host);
+  const judged = judgeHost(host);
   if (judged.problems.length > 0) return finish(judged, {});
   const made = await tool?.makeProfiles(withUsualMacs(host.networkConfig), signal);
   return made ? takeMade(judged, made) : finishAlone(judged, isApplied);
@@ -121,7 +121,8 @@ const OTHER_MAC = /mac-address["']?\s*:\s*["']?(?!(?:[\da-f]{2}:){5}[\da-f]{2})[
 const withUsualMacs = (text: string): string =>
   OTHER_MAC.test(text) ? formatNetworkConfig(readNetworkText(text).value as Plain) : text;
 
-function judgeText(host: HostNetwork): Judged {
+function judgeHost(host: HostNetwork): Judged {
+  if (host.value !== undefined) return judgeNetwork(host.value, host);
   const { value, problem, writtenOf } = readNetworkText(host.networkConfig);
   const judged = judgeNetwork(value, host, writtenOf);
   if (problem === undefined) return judged;
@@ -184,7 +185,7 @@ export const profilesOf = (host: HostNetwork): readonly Keyfile[] =>
   host.keyfiles ?? requireProfiles(host, finishJudged(host));
 
 function finishJudged(host: HostNetwork): PlannedNetwork {
-  const judged = judgeText(host);
+  const judged = judgeHost(host);
   return judged.problems.length > 0 ? finish(judged, {}) : finishAlone(judged, false);
 }
 
