@@ -67,14 +67,22 @@ export type ReadNetwork = {
 };
 
 /**
- * Reads a parsed document; members with problems are left out of the state.
+ * Reads a parsed document; members with problems are left out of the state. A document that Go read is read once as
+ * long as it exists: rules look at its parts one by one.
  *
  * @param writtenOf absent for values that Go read
  */
-export function readNetworkState(
-  value: unknown,
-  writtenOf: WrittenOf = () => undefined,
-): ReadNetwork {
+export function readNetworkState(value: unknown, writtenOf?: WrittenOf): ReadNetwork {
+  if (writtenOf || typeof value !== 'object' || value === null)
+    return readState(value, writtenOf ?? (() => undefined));
+  const read = known.get(value) ?? readState(value, () => undefined);
+  known.set(value, read);
+  return read;
+}
+
+const known = new WeakMap<object, ReadNetwork>();
+
+function readState(value: unknown, writtenOf: WrittenOf): ReadNetwork {
   const found: NetworkFindings = { problems: [], untranslated: [] };
   const root: NetworkPlace = { path: [], found, writtenOf };
   const read = readAlong(NETWORK, value ?? {}, root) ?? {};
@@ -94,17 +102,7 @@ export function readNetworkState(
 
 /** The interfaces of a document that several rules look at; one with problems gives those that could be read. */
 export const readInterfaces = (value: unknown): readonly NetworkInterface[] =>
-  readOnce(value).interfaces;
-
-/** The state of a document, read once as long as there is the document: rules look at its parts one by one. */
-export function readOnce(value: unknown): NetworkState {
-  if (typeof value !== 'object' || value === null) return readNetworkState(value).state;
-  const state = known.get(value) ?? readNetworkState(value).state;
-  known.set(value, state);
-  return state;
-}
-
-const known = new WeakMap<object, NetworkState>();
+  readNetworkState(value).state.interfaces;
 
 const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
 

@@ -14,7 +14,7 @@ import { warnOfBondOptions } from './bond.ts';
 import { warnOfAddresses, warnOfHops } from './judge-addresses.ts';
 import { findSharedMacs } from './mac-map.ts';
 import { listBondOptions } from './profiles.ts';
-import { type NetworkState, readOnce } from './read.ts';
+import { type NetworkState, readNetworkState } from './read.ts';
 import { isKnownType, type NetworkInterface } from './state.ts';
 import { type NetworkFinding, join } from './values.ts';
 
@@ -97,7 +97,7 @@ const warnOfDefaultRoutes = ({ interfaces, routes }: NetworkState): readonly Net
 
 /** True for a document whose addresses are all static, and that leads to no other network. */
 export function lacksDefaultRoute(value: unknown): boolean {
-  const state = readOnce(value);
+  const { state } = readNetworkState(value);
   const count = listStatic(state.interfaces).length;
   return count > 0 && warnOfDefaultRoutes(state).length === count;
 }

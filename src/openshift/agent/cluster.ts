@@ -8,7 +8,8 @@ import {
   type LiveSystem,
 } from './live-system.ts';
 import { toRpmName } from '../release/bundle.ts';
-import { AGENT_CLUSTER_INSTALL } from './live-manifest.ts';
+import { EXTRA_MANIFESTS } from './configure.ts';
+import { AGENT_CLUSTER_INSTALL, INFRA_ENV } from './live-manifest.ts';
 import { shorten } from './obstacles.ts';
 import { RENDEZVOUS } from './rendezvous.ts';
 
@@ -32,14 +33,20 @@ export type ConfiguredCluster = {
   }[];
 };
 
+type PlannedCluster = Omit<ConfiguredCluster, 'certificates'>;
+
 /** Files of the numbers of nodes, and of the settings of the services. */
 export const START_CLUSTER = '/usr/local/share/start-cluster/start-cluster.env';
 export const ASSISTED_SERVICE = '/usr/local/share/assisted-service/assisted-service.env';
 const CLUSTER_DEPLOYMENT = '/etc/assisted/manifests/cluster-deployment.yaml';
-const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
-const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
 
-export function readConfiguredCluster({ files }: ConfigArchive): ConfiguredCluster {
+export const readConfiguredCluster = (archive: ConfigArchive): ConfiguredCluster => ({
+  ...readPlannedCluster(archive),
+  certificates: listCertificates(archive.files),
+});
+
+/** Without certificates, whose reading takes longer than all else. */
+export function readPlannedCluster({ files }: ConfigArchive): PlannedCluster {
   const nodes = readNodes(files.get(START_CLUSTER));
   const rendezvousIp = readVariable(files.get(RENDEZVOUS), 'NODE_ZERO_IP');
   const infraEnvId = readVariable(files.get(ASSISTED_SERVICE), 'INFRA_ENV_ID');
@@ -50,7 +57,6 @@ export function readConfiguredCluster({ files }: ConfigArchive): ConfiguredClust
     hosts: [...files.keys()].filter((path) => HOST.test(path)).length,
     ...(rendezvousIp !== undefined && { rendezvousIp: shorten(rendezvousIp) }),
     ...(infraEnvId !== undefined && UUID.test(infraEnvId) && { infraEnvId }),
-    certificates: listCertificates(files),
   };
 }
 
@@ -121,7 +127,7 @@ export function findCautions(
     architecture,
     osStream,
   }: {
-    readonly cluster: ConfiguredCluster;
+    readonly cluster: PlannedCluster;
     /** Architecture and stream of the operating system of the medium. */
     readonly architecture?: string;
     readonly osStream?: string;
@@ -139,14 +145,14 @@ export function findCautions(
   ];
 }
 
-function findAddressCaution({ rendezvousIp }: ConfiguredCluster): readonly string[] {
+function findAddressCaution({ rendezvousIp }: PlannedCluster): readonly string[] {
   if (rendezvousIp !== undefined && isIP(rendezvousIp) !== 0) return [];
   const found = rendezvousIp === undefined ? 'not set' : `"${rendezvousIp}"`;
   return [`the rendezvous IP is ${found}, so no host becomes the rendezvous host`];
 }
 
 /** Installation starts when exactly as many hosts are ready, and every entry has met its host. */
-function findHostCaution({ nodes, hosts }: ConfiguredCluster): readonly string[] {
+function findHostCaution({ nodes, hosts }: PlannedCluster): readonly string[] {
   if (nodes === undefined) return ['the numbers of nodes are not set'];
   const wanted = nodes.masters + nodes.arbiters + nodes.workers;
   if (wanted === 0) return ['the cluster has 0 nodes'];

@@ -4,7 +4,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { type CpioMember, encodeCpio } from '../../ignition/index.ts';
 import type { HostNetwork } from '../../nmstate/index.ts';
 import type { AgentCluster } from '../../openshift/agent/agent-cluster.ts';
-import { readConfiguredCluster, findCautions } from '../../openshift/agent/cluster.ts';
+import { findCautions, readPlannedCluster } from '../../openshift/agent/cluster.ts';
 import { planImageMembers } from '../../openshift/agent/image-members.ts';
 import {
   CONFIG_ARCHIVE_PATH,
@@ -54,7 +54,7 @@ export function planAgentImage(
     special: [],
   };
   requireNone(findArchiveObstacles(system, archive));
-  const told = { cluster: readConfiguredCluster(archive), ...about };
+  const told = { cluster: readPlannedCluster(archive), ...about };
   return {
     tree: { directories: [], files: [packMembers(members)] },
     cautions: findCautions(system, archive, told),
