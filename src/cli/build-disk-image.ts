@@ -2,7 +2,12 @@ import { Option, type Command } from 'commander';
 import { formatCommand } from '../base/text/shell.ts';
 import { formatSize } from '../base/text/words.ts';
 import { DISK_IMAGE } from '../stages/disk-image.ts';
-import type { DiskImagePlan, DiskImageReport, DiskPartition } from '../stages/report/disk-image.ts';
+import type {
+  DeploymentIsoReport,
+  DiskImagePlan,
+  DiskImageReport,
+  DiskPartition,
+} from '../stages/report/disk-image.ts';
 import { DISK_OUTPUT, readDiskImageRequest } from './ask-disk.ts';
 import { addLiveOptions } from './build-live-iso.ts';
 import type { CliHost } from './host.ts';
@@ -59,13 +64,13 @@ export const DISK_IMAGE_ROW = describeProduct(DISK_IMAGE, {
       help: '\nExample:\n  $ sealift lock disk-image --metal-image rhcos-metal.x86_64.raw.gz',
     },
   },
-  marks: { addOptions: addMetalOptions },
+  marks: { addOptions: addDiskImageOptions },
   describeReport: describeDiskBuild,
   describePlan: describeDiskPlan,
 });
 
 function addDiskOptions(command: Command): Command {
-  return addMetalOptions(
+  return addDiskImageOptions(
     addLiveOptions(command, {
       flags: '--output <file>',
       description: `a file or a block device (default: "${DISK_OUTPUT}")`,
@@ -73,12 +78,15 @@ function addDiskOptions(command: Command): Command {
   ).addArgument(createConfigArgument());
 }
 
-function addMetalOptions(command: Command): Command {
+export const createMetalOption = (): Option =>
+  new Option(
+    '--metal-image <file|url>',
+    'CoreOS metal image for x86_64: a file, or https://...?sha256=HEX; may be .gz or .xz',
+  );
+
+function addDiskImageOptions(command: Command): Command {
   return command
-    .option(
-      '--metal-image <file|url>',
-      'CoreOS metal image for x86_64: a file, or https://...?sha256=HEX; may be .gz or .xz',
-    )
+    .addOption(createMetalOption())
     .addOption(
       new Option(
         '--size <gib>',
@@ -89,8 +97,18 @@ function addMetalOptions(command: Command): Command {
 }
 
 function describeDiskBuild(report: Built<DiskImageReport>, host: CliHost): Report {
-  const { release } = report;
   const output = formatOutput(report.output, host);
+  const qcow2 = report.qcow2 === undefined ? [] : [say`${formatPath(report.qcow2, host)}`];
+  const rows = [...listDisk(report), ...rowsOf('qcow2', qcow2)];
+  return describeDiskMedium(report, { output, rows });
+}
+
+/** The report of a medium with a disk image. */
+export function describeDiskMedium(
+  report: Built<DiskImageReport> | Built<DeploymentIsoReport>,
+  { output, rows }: { readonly output: string; readonly rows: readonly ReportRow[] },
+): Report {
+  const { release } = report;
   return describeMade(output, report, {
     about: say`OpenShift ${release.version} ${release.architecture}`,
     rows: [
@@ -98,7 +116,7 @@ function describeDiskBuild(report: Built<DiskImageReport>, host: CliHost): Repor
         'payload',
         say`${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; sharing saved ${formatSize(report.dedupeSaved)}`,
       ],
-      ...listDisk(report),
+      ...rows,
       ...listMade(report),
       ['secrets', [report.secretsOnMedia.join(', ') || 'none on the media']],
       ...rowsOf('release', listSignatures(report.signatures)),
@@ -108,10 +126,6 @@ function describeDiskBuild(report: Built<DiskImageReport>, host: CliHost): Repor
         report.warnings.map((warning) => say`${warning}`),
       ),
       ...rowsOf('warning', warnOfTls(report.unverifiedTls)),
-      ...rowsOf(
-        'qcow2',
-        report.qcow2 === undefined ? [] : [say`${formatPath(report.qcow2, host)}`],
-      ),
       ...listBeside(report, output),
     ],
     next: [nextStep(formatCommand('verify', { path: output }))],
@@ -134,8 +148,11 @@ const listDisk = ({
 }: DiskImagePlan | DiskImageReport): readonly ReportRow[] => [
   ['metal', say`${metal.from}`],
   ['disk', say`${formatSize(isoSize)}, of which ${formatSize(contentSize)} are not holes`],
-  ...rowsOf('partition', partitions.map(describePartition)),
+  ...listDiskPartitions(partitions),
 ];
+
+export const listDiskPartitions = (partitions: readonly DiskPartition[]): readonly ReportRow[] =>
+  rowsOf('partition', partitions.map(describePartition));
 
 const describePartition = ({ name, offset, size }: DiskPartition) =>
   say`${name}: ${formatSize(size)} at byte ${offset}`;

@@ -1,3 +1,4 @@
+import { DEPLOYMENT_ISO_ROW } from './build-deployment-iso.ts';
 import { DISK_IMAGE_ROW } from './build-disk-image.ts';
 import { INSTALLATION_ISO_ROW } from './build-installation-iso.ts';
 import { LIVE_ISO_ROW } from './build-live-iso.ts';
@@ -15,4 +16,5 @@ export const PRODUCTS: ProductTable = [
   INSTALLATION_ISO_ROW,
   UPGRADE_ISO_ROW,
   DISK_IMAGE_ROW,
+  DEPLOYMENT_ISO_ROW,
 ];

@@ -82,11 +82,14 @@ export type FileContent =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'blob'; readonly digest: Digest; readonly size: number };
 
+/** An image that is a file of another one. Bytes of a base are named with their file. */
+export type ImageContent = { readonly kind: 'image'; readonly layout: Layout };
+
 /** A file to be added to the ISO. Directories come from the paths. */
 export type TreeFile = {
   /** Absolute Rock Ridge path, `/registry/docker/...`. */
   readonly path: string;
-  readonly content: FileContent;
+  readonly content: FileContent | ImageContent;
   /** Permission bits; default 0o644. */
   readonly mode?: number;
   /** ISO 9660 identifier of a new file, `KARGS.JSO;1`, without Rock Ridge; default: made of the name. */

@@ -1,6 +1,8 @@
 import { decodeFileContent, parseResolved, type IgnitionConfig } from '../ignition/index.ts';
-import type { IsoImage } from '../iso/index.ts';
+import { type IsoImage, openIso } from '../iso/index.ts';
 import { type Customisation, hasSecrets, readCustomisation } from './customize/read.ts';
+import { DEPLOYMENT } from './describe.ts';
+import { findCarriedDisk, openDisk } from './disk-image.ts';
 import type { MediaIndex } from './media-index.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from './open.ts';
 
@@ -15,7 +17,21 @@ export async function listCarriedSecrets(
   { product }: Pick<MediaIndex, 'product'>,
 ): Promise<readonly string[]> {
   if (product === 'installation-iso') return ['a pull secret'];
+  if (product === DEPLOYMENT) return listDeployedSecrets(iso);
   if (product !== 'live-iso' && product !== 'recovery-iso') return [];
+  return listConfigSecrets(iso);
+}
+
+/** Secrets of the system that deploys, and of the system in the disk image. */
+async function listDeployedSecrets(iso: IsoImage): Promise<readonly string[]> {
+  const image = await findCarriedDisk(iso);
+  const disk = image && (await openDisk(image));
+  const own = await listConfigSecrets(iso);
+  const carried = disk ? await listConfigSecrets(await openIso(disk.recovery.access)) : [];
+  return [...new Set([...own, ...carried])];
+}
+
+async function listConfigSecrets(iso: IsoImage): Promise<readonly string[]> {
   const configs = await readConfigs(iso);
   const hasPassword = configs.some(
     ({ passwd }) => passwd?.users?.some(({ passwordHash }) => Boolean(passwordHash)) === true,

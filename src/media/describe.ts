@@ -86,7 +86,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { mutable } = medium;
   const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
   const text = formatMediaIndex({
-    format: chooseFormat(mutable),
+    format: product === DEPLOYMENT ? 5 : chooseFormat(mutable),
     product,
     program: readVersion(),
     ...(base && { base: describeBase(base) }),
@@ -100,6 +100,9 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   });
   return Buffer.from(text);
 }
+
+/** Product that carries a disk image. */
+export const DEPLOYMENT = 'deployment-iso';
 
 /** The first format that names all kinds of the areas. */
 function chooseFormat(areas: MediaIndex['mutable'] = []): MediaIndex['format'] {

@@ -8,10 +8,12 @@ import {
   readPartitionTables,
   SYSTEM_AREA_SIZE,
   type DiskSource,
+  type IsoImage,
 } from '../iso/index.ts';
 import { decodeJson, requireDecoded } from '../shape/decode.ts';
 import { COUNT, DIGEST, LEFT_OUT, list, oneOf, record, type TypeOf } from '../shape/shape.ts';
 import { describeFinding } from '../shape/words.ts';
+import { DEPLOYED_DISK_PATH } from './media-index.ts';
 import { IntegrityError } from '../base/errors.ts';
 
 /* A disk image as a medium: its two ISO images are read as media of their own. */
@@ -74,18 +76,31 @@ export async function openDisk(image: RandomAccess): Promise<DiskImage | undefin
     if (!found) return undefined;
     const offset = found.firstBlock * BLOCK_SIZE;
     const size = (found.lastBlock + 1 - found.firstBlock) * BLOCK_SIZE;
-    return { name, offset, size, access: viewPartition(image, { offset, size, name }) };
+    return { name, offset, size, access: viewRange(image, { offset, size }, `partition ${name}`) };
   };
   const [recovery, data] = [find('agentboot'), find('agentdata')];
   return recovery && data && { recovery, data };
 }
 
+/** The disk image on a deployment ISO; undefined on other media. */
+export async function findCarriedDisk(
+  iso: Pick<IsoImage, 'path' | 'fileSize' | 'find' | 'readBytes'>,
+): Promise<RandomAccess | undefined> {
+  const file = await iso.find(DEPLOYED_DISK_PATH);
+  const [first] = file?.kind === 'file' ? file.extents : [];
+  if (file?.kind !== 'file' || !first) return undefined;
+  const { path, fileSize: size, readBytes: read } = iso;
+  const image = { path, size, read, close: () => Promise.resolve() };
+  return viewRange(image, { offset: first.offset, size: file.size }, DEPLOYED_DISK_PATH);
+}
+
 /** A part of an image as an image; closing it leaves the whole open. It may be longer than the ISO in it. */
-const viewPartition = (
+const viewRange = (
   image: RandomAccess,
-  { offset, size, name }: ByteRange & { readonly name: string },
+  { offset, size }: ByteRange,
+  name: string,
 ): RandomAccess => ({
-  path: `${image.path} (partition ${name})`,
+  path: `${image.path} (${name})`,
   size: Math.max(0, Math.min(size, image.size - offset)),
   isDevice: true,
   read(from, length, buffer) {

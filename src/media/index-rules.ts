@@ -64,7 +64,7 @@ export const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
 
 export const INDEX = record(
   {
-    format: oneOf(1, 2, 3, 4),
+    format: oneOf(1, 2, 3, 4, 5),
     product: TEXT,
     program: optional(TEXT),
     release: record({ version: TEXT, reference: TEXT, architecture: TEXT }, KEPT),

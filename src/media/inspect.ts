@@ -1,6 +1,5 @@
 import { SealiftError } from '../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../base/lists.ts';
-import type { RandomAccess } from '../base/random-access.ts';
 import {
   BLOCK_SIZE,
   formatCauses,
@@ -13,7 +12,6 @@ import { osStreamOf } from '../openshift/release/os-stream.ts';
 import { readImageContents } from './contents.ts';
 import { readBundleFile } from './describe.ts';
 import { type HeldImage, readHeldImage } from './held-image.ts';
-import { openDisk } from './disk-image.ts';
 import { judgeAreas, type JudgedArea } from './judge-areas.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './media-index.ts';
 import { type Product, readOptionalAreas, recognizeProduct } from './medium.ts';
@@ -258,37 +256,4 @@ async function describeBundle(
   const { value: file, problem } = await attempt(() => readBundleFile(iso));
   if (problem !== undefined) return { bundleProblem: problem };
   return file ? { bundle: { name: file.name, images: file.images.length } } : {};
-}
-
-/** A disk image: its partitions, and the ISO images in two of them. */
-export type DiskInspection = {
-  readonly kind: 'disk-image';
-  readonly size: number;
-  readonly partitions: readonly {
-    readonly name: string;
-    readonly offset: number;
-    readonly size: number;
-  }[];
-  /** The live ISO in partition `agentboot`, which installs and recovers. */
-  readonly recovery: Inspection;
-  /** The ISO of the registry in partition `agentdata`. */
-  readonly data: Inspection;
-};
-
-/** Undefined if the image is not a disk image of ours. */
-export async function inspectDisk(image: RandomAccess): Promise<DiskInspection | undefined> {
-  const disk = await openDisk(image);
-  if (!disk) return undefined;
-  const { gpt } = readPartitionTables(await image.read(0, SYSTEM_AREA_SIZE));
-  return {
-    kind: 'disk-image',
-    size: image.size,
-    partitions: (gpt?.partitions ?? []).map(({ name, firstBlock, lastBlock }) => ({
-      name,
-      offset: firstBlock * BLOCK_SIZE,
-      size: (lastBlock - firstBlock + 1) * BLOCK_SIZE,
-    })),
-    recovery: await inspectIso(disk.recovery.access),
-    data: await inspectIso(disk.data.access),
-  };
 }

@@ -43,6 +43,9 @@ export const CONFIG_AREA_PATH = '/sealift/config-image.img';
 /** Path of the list of images by digest on a live ISO, for tools that copy them; also in the release bundle. */
 export const BUNDLE_PATH = '/bundle.json';
 
+/** Path of the disk image that a deployment ISO writes to the disk of a machine. */
+export const DEPLOYED_DISK_PATH = '/deploy/appliance.raw';
+
 export type IndexExtent = {
   readonly offset: number;
   readonly size: number;
@@ -82,9 +85,9 @@ type IndexBase = { readonly digest: string; readonly size: number; readonly osSt
 export type MediaIndex = {
   /**
    * Format 2 has areas and catalogs; format 3 has a copy of the areas as built; format 4 has an area for a
-   * configuration image.
+   * configuration image; in format 5, the file of a disk image only begins with the extent that has its path.
    */
-  readonly format: 1 | 2 | 3 | 4;
+  readonly format: 1 | 2 | 3 | 4 | 5;
   /** Digest of the canonical JSON of all other members; media of the first versions have no digest. */
   readonly digest?: Digest;
   readonly product: string;
@@ -145,7 +148,7 @@ export function decodeMediaIndex(source: Uint8Array | string): {
   return { index: { ...(read as MediaIndex), extents }, ...(damage && { damage }) };
 }
 
-const NEWEST = 4;
+const NEWEST = 5;
 
 /**
  * The digest of an index has the same rule in every format, so that a damaged format is told from a newer one.

@@ -5,6 +5,7 @@ import type { RandomAccess } from '../base/random-access.ts';
 import {
   checkStructure,
   type IsoImage,
+  openIso,
   readCoreosLive,
   roundUp,
   SECTOR_SIZE,
@@ -13,12 +14,14 @@ import { identifyIso, overlayRead, type OverlayPart } from './areas.ts';
 import { openGivenIso } from './delta/describe.ts';
 import { isDelta } from './delta/file.ts';
 import { verifyDelta } from './delta/verify.ts';
+import { findCarriedDisk, openDisk } from './disk-image.ts';
 import { judgeAreas } from './judge-areas.ts';
 import {
   type MediaIndex,
   readDamagedIndex,
   type DamagedIndex,
   INDEX_PATH,
+  readIndex,
   ROOTFS_PATH,
 } from './media-index.ts';
 import { planContents } from './area-values.ts';
@@ -72,6 +75,7 @@ export async function verifyIso(
     await verifyBytes({ image, iso, files }, { findings, options });
     await comparePublished(image);
     if (iso) await verifyOpened(iso, { findings, options });
+    if (iso) await verifyCarried(iso, { findings, options });
   });
   requireMediumDigest(findings, options);
   return conclude(findings);
@@ -127,6 +131,19 @@ async function verifyOpened(iso: IsoImage, { findings, options }: Work): Promise
   await guard('missing', findings, () =>
     verifyComplete(iso, naming, { findings, signal: options.signal }),
   );
+}
+
+/** The registry in the disk image of a deployment ISO, whose bytes were compared with the index. */
+async function verifyCarried(iso: IsoImage, { findings, options }: Work): Promise<void> {
+  await guard('registry', findings, async () => {
+    const image = await findCarriedDisk(iso);
+    const disk = image && (await openDisk(image));
+    if (!disk) return;
+    const data = await openIso(disk.data.access);
+    const index = await readIndex(data);
+    if (index) findings.index = index;
+    await verifyOpened(data, { findings, options });
+  });
 }
 
 /** Bytes of the volume on a device. */

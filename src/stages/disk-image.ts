@@ -1,5 +1,6 @@
 import { fileOf } from '../base/disk/file-digests.ts';
 import { withoutUndefined } from '../base/lists.ts';
+import type { Layout } from '../iso/index.ts';
 import { roomOf } from '../outputs/place.ts';
 import { requireDiskTools, takeMetalImage } from './1-resolve/take-metal-image.ts';
 import { checkIsoSize } from './4-lay-out/check-size.ts';
@@ -21,7 +22,7 @@ import {
   type DiskFacts,
   type DiskImagePlan,
 } from './report/disk-image.ts';
-import type { DiskImageRequest, PreparedDiskImage } from './request.ts';
+import type { DiskImageRequest, PreparedDiskImage } from './disk-request.ts';
 import type { BuildTools } from './tools.ts';
 
 /* The disk image as a product: a live ISO in one partition and its registry in another, behind CoreOS's own. */
@@ -33,12 +34,10 @@ export const DISK_IMAGE: IsoProduct<DiskImageRequest, PreparedDiskImage, DiskFac
     describe: describeDiskImage,
     summarize: summarizeDiskPlan,
     listBlobs: ({ config }, { plan }) => (config.mirrorPath === undefined ? plan.blobs : []),
-    pour: async ({ config, confidential }, { base, plan, files }) => ({
-      blobs: plan.blobs,
-      files: [await fileOf(base), ...files],
-      mode: confidential.length > 0 ? 0o600 : 0o644,
-      lanes: config.build.concurrency,
-    }),
+    pour: async (request, prepared) => {
+      const { files, ...poured } = pourDisk(request, prepared);
+      return { ...poured, files: [await fileOf(prepared.base), ...files] };
+    },
     beside: {
       claim: claimQcow2,
       async write({ output, qcow2 }, _prepared, { engine }) {
@@ -48,24 +47,39 @@ export const DISK_IMAGE: IsoProduct<DiskImageRequest, PreparedDiskImage, DiskFac
     },
   };
 
+/** Contents of a disk image, besides the base ISO. */
+export const pourDisk = (
+  { config, confidential }: DiskImageRequest,
+  { plan, files }: Pick<PreparedDiskImage, 'plan' | 'files'>,
+) => ({
+  blobs: plan.blobs,
+  files,
+  mode: confidential.length > 0 ? 0o600 : 0o644,
+  lanes: config.build.concurrency,
+});
+
 async function prepareDiskImage(
   request: DiskImageRequest,
   tools: BuildTools,
 ): Promise<PreparedDiskImage> {
-  const { engine, resolved } = tools;
+  const disk = await collectDisk(request, tools);
+  const { layout } = disk;
+  return settleDisk({ request, tools, disk }, { product: DISK_IMAGE.name, layout });
+}
+
+/** Decides every byte of the disk image that a request describes. */
+export async function collectDisk(request: DiskImageRequest, tools: BuildTools) {
+  const { engine } = tools;
   const { config, metalImage, diskSize, qcow2 } = request;
-  const { channel } = config.ocpRelease;
   await engine.run(requireDiskTools, { qcow2: qcow2 !== undefined });
   const metal = await engine.run(takeMetalImage, { given: metalImage });
   const menuKargs = [...listFipsKargs(config), ...config.build.kernelArguments];
   const carried = { registryOn: 'partition', menuKargs } as const;
   const collected = await collectLiveParts(request, tools, carried);
-  const { images, installer } = collected;
-  const { release, catalogs, plan } = images;
   const prepared = engine.run(prepareMetal, {
     metal: fileOf(metal),
     kargs: menuKargs,
-    epoch: collected.parts.epoch ?? createdAt(release),
+    epoch: collected.parts.epoch ?? createdAt(collected.images.release),
   });
   const { recovery, data } = layOutIsos(collected.parts, prepared, tools);
   const layout = await engine.run(layOutDiskImage, {
@@ -75,17 +89,35 @@ async function prepareDiskImage(
     data,
     ...withoutUndefined({ size: diskSize }),
   });
-  const space = engine.run(checkIsoSize, {
+  const { files } = await prepared;
+  return { collected, metal, files, layout, recovery: await recovery, data: await data };
+}
+
+type Settling = {
+  readonly request: DiskImageRequest;
+  readonly tools: BuildTools;
+  readonly disk: Awaited<ReturnType<typeof collectDisk>>;
+};
+
+/** Checks the room for the medium with the disk image, and settles its names. */
+export async function settleDisk<Medium extends Layout>(
+  { request, tools, disk: { collected, layout: disk, ...parts } }: Settling,
+  { product, layout }: { readonly product: string; readonly layout: Medium },
+) {
+  const { config } = request;
+  const { images, installer } = collected;
+  const { release, catalogs, plan } = images;
+  const space = tools.engine.run(checkIsoSize, {
     layout,
-    written: layout.written,
+    written: disk.written + (layout.size - disk.size),
     plan,
     ...roomOf(request),
     ...withoutUndefined({ maxSize: config.build.maxSize }),
     isLocal: config.mirrorPath !== undefined,
   });
   const found = {
-    product: DISK_IMAGE.name,
-    channel,
+    product,
+    channel: config.ocpRelease.channel,
     releases: [release],
     plan,
     catalogs,
@@ -94,13 +126,10 @@ async function prepareDiskImage(
     ...(installer && { installer: await installer }),
   };
   return {
+    ...parts,
     ...found,
-    ...(await resolved.settle(found)),
+    ...(await tools.resolved.settle(found)),
     release,
-    metal,
-    recovery: await recovery,
-    data: await data,
-    files: (await prepared).files,
     warnings: await collected.listWarnings(),
     space: await space,
     imagePolicy: await collected.imagePolicy,

@@ -104,7 +104,10 @@ export function chooseRegistriesConf(
   return chosen;
 }
 
-function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engine }: BuildTools) {
+export function saltPassword(
+  { config: { userCorePass: text } }: LiveIsoRequest,
+  { engine }: BuildTools,
+) {
   if (!text) return {};
   const salt = engine.run(drawPasswordSalt, { password: text });
   return { password: salt.then((salt) => ({ text, salt })) };

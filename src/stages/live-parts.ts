@@ -118,7 +118,7 @@ function valuesOf({ config, ignition, hosts, overrides }: LiveIsoRequest): LiveI
 export const listFipsKargs = ({ enableFips }: LiveIsoRequest['config']): readonly string[] =>
   enableFips ? ['fips=1'] : [];
 
-const linesOf = (sshKey: string | undefined): readonly string[] | undefined =>
+export const linesOf = (sshKey: string | undefined): readonly string[] | undefined =>
   sshKey === undefined ? undefined : readSshKeys(sshKey).keys.map(({ line }) => line);
 
 const warnOfHosts = ({ hosts = [] }: LiveIsoRequest): readonly string[] =>

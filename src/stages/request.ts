@@ -1,12 +1,10 @@
 import { statSync } from 'node:fs';
 import type { Digest } from '../base/digest.ts';
-import type { FileInput } from '../base/disk/file-digests.ts';
 import { unlessAbsent } from '../base/disk/files.ts';
 import type { Redaction } from '../base/text/redact.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { ConfigRule } from '../config/load.ts';
 import type { EventListener } from '../engine/index.ts';
-import type { Layout } from '../iso/index.ts';
 import type { HostNetwork, NetworkTool } from '../nmstate/index.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import type { SeedCluster } from '../openshift/installation/seed.ts';
@@ -25,7 +23,6 @@ import type { SiteFlow } from '../sites/resources/shape.ts';
 import type { InstallationConfig } from '../sites/installation-rules.ts';
 import type { CoreosStream } from './1-resolve/fetch-base-iso.ts';
 import type { ImagePolicyCheck } from './2-select/check-image-policy.ts';
-import type { DiskLayout } from './4-lay-out/lay-out-disk-image.ts';
 import type { LiveLayout } from './4-lay-out/lay-out-live-iso.ts';
 import type { Decided } from './build.ts';
 import type { AskedIso } from './resolved/describe-asked.ts';
@@ -63,24 +60,6 @@ export type PreparedLiveIso = PreparedIso & {
   readonly base: BaseIso;
   /** Warnings about manifests that the cluster cannot take as they are. */
   readonly warnings: readonly string[];
-};
-
-export type DiskImageRequest = LiveIsoRequest & {
-  /** The raw image of CoreOS for disks. */
-  readonly metalImage: GivenBaseIso;
-  /** GiB of the disk; absent: as small as possible. */
-  readonly diskSize?: number;
-  /** Absolute path of a copy in the format of QEMU. */
-  readonly qcow2?: string;
-};
-
-export type PreparedDiskImage = Omit<PreparedLiveIso, 'layout'> & {
-  readonly layout: DiskLayout;
-  readonly recovery: LiveLayout;
-  readonly data: Layout;
-  readonly metal: BaseIso;
-  /** Metal image and edited boot file system. */
-  readonly files: readonly FileInput[];
 };
 
 export type InstallationIsoRequest = AskedIso & {

@@ -62,6 +62,7 @@ const rows = (directory: string): readonly Row[] => [
 const OTHERS = [
   ...['build', 'build installation-iso'], // test/e2e/iso-output.test.ts
   ...['build disk-image', 'lock disk-image', 'plan disk-image'], // test/e2e/disk-image.test.ts
+  ...['build deployment-iso', 'lock deployment-iso', 'plan deployment-iso'], // test/e2e/deployment-iso.test.ts
   'build upgrade-iso', // test/e2e/upgrade-iso.test.ts
   ...['lock', 'lock upgrade-iso', 'lock installation-iso'], // test/stages/lock.test.ts
   ...['delta', 'apply'], // test/e2e/delta.test.ts

@@ -82,6 +82,12 @@ const SHORT: readonly Short[] = [
     ISO,
   ],
   [
+    'build deployment-iso',
+    ['build', 'deployment-iso', '--metal-image', 'metal.raw', ...BUILD],
+    [...CONFIG, 'metal.raw'],
+    ISO,
+  ],
+  [
     'build installation-iso',
     ['build', 'installation-iso', '--output', 'out.iso', '--base-iso', 'test.iso'],
     ['image-based-installation-config.yaml', 'test.iso'],

@@ -77,6 +77,10 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [EVIL, '--metal-image', 'evil.iso'],
     ['--size', EVIL],
   ],
+  'plan deployment-iso': [
+    ['a.yaml', '--metal-image', EVIL],
+    ['a.yaml', '--metal-image', 'evil.iso', '--target-device', EVIL],
+  ],
   'plan upgrade-iso': [['a.yaml'], [EVIL]],
   'plan installation-iso': [['installation.yaml'], [EVIL]],
   'build': [['a.yaml'], [EVIL]],
@@ -85,6 +89,11 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [EVIL, '--metal-image', 'evil.iso'],
     ['--size', EVIL],
     ['--output', `s3://${EVIL}/a`, '--metal-image', 'evil.iso'],
+  ],
+  'build deployment-iso': [
+    ['a.yaml', '--metal-image', EVIL],
+    ['a.yaml', '--metal-image', 'evil.iso', '--target-device', EVIL],
+    ['a.yaml', '--metal-image', 'evil.iso', '--post-script', EVIL],
   ],
   'build upgrade-iso': [['a.yaml'], [EVIL]],
   'build installation-iso': [
@@ -100,6 +109,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'cache verify': [['.'], [EVIL]],
   'lock': [['a.yaml'], [EVIL]],
   'lock disk-image': [['a.yaml', '--metal-image', EVIL]],
+  'lock deployment-iso': [['a.yaml', '--metal-image', EVIL]],
   'lock upgrade-iso': [['a.yaml'], [EVIL]],
   'lock installation-iso': [
     ['installation.yaml', '--base-iso', EVIL],

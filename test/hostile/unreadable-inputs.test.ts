@@ -65,11 +65,17 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [X, '--metal-image', X],
     ['--metal-image', X],
   ],
+  'plan deployment-iso': [['--metal-image', X, '--post-script', X]],
   'plan installation-iso': [[X], ['installation.yaml', '--base-iso', X]],
   'build': [[X], ['--base-iso', X], ['--seed', X], ['--plan', X], ['--locked', '--lock', X]],
   'build disk-image': [
     [X, '--metal-image', X],
     ['--metal-image', X],
+  ],
+  'build deployment-iso': [
+    [X, '--metal-image', X],
+    ['--metal-image', X],
+    ['--metal-image', 'tiny.iso', '--post-script', X],
   ],
   'build upgrade-iso': [[X], ['--seed', X], ['--plan', X]],
   'build installation-iso': [
@@ -83,6 +89,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'cache verify': [[X]],
   'lock': [[X], ['--base-iso', X]],
   'lock disk-image': [[X, '--metal-image', X]],
+  'lock deployment-iso': [[X, '--metal-image', X]],
   'lock upgrade-iso': [[X]],
   'lock installation-iso': [[X], ['installation.yaml', '--base-iso', X]],
   'reproduce': [

@@ -5,7 +5,8 @@ import {
   formatDeltaName,
   formatEnd,
 } from '../../media/delta/describe.ts';
-import type { DiskInspection, Inspection } from '../../media/inspect.ts';
+import type { DiskInspection } from '../../media/inspect-disk.ts';
+import type { Inspection } from '../../media/inspect.ts';
 import { type Phrase, type ReportRow, say, rowsOf } from '../terminal/report.ts';
 import { listHeldImage } from './held-image-rows.ts';
 

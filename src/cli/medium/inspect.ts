@@ -3,7 +3,7 @@ import { UsageError, IntegrityError } from '../../base/errors.ts';
 import { toPrintable } from '../../base/text/words.ts';
 import type { IsoImage, IsoNode } from '../../iso/index.ts';
 import { describeDelta } from '../../media/delta/describe.ts';
-import { inspectDisk, inspectIso } from '../../media/inspect.ts';
+import { inspectImage } from '../../media/inspect-disk.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
 import type { CliHost } from '../host.ts';
 import { ISO_ARGUMENT, useNamed, useIso } from '../named-media.ts';
@@ -33,17 +33,14 @@ export function registerInspect(program: Command, host: CliHost): void {
       const value = await useNamed(
         iso,
         host,
-        async (source) =>
-          (await describeDelta(source)) ??
-          (await inspectDisk(source)) ??
-          (await inspectIso(source)),
+        async (source) => (await describeDelta(source)) ?? (await inspectImage(source)),
       );
       await writeReport({ host, ...options }, value, (value) => ({
         title: say`Contents of ${iso}`,
         body: listRows(
           { width: 15 },
           !('kind' in value)
-            ? listInspected(value)
+            ? [...listInspected(value), ...(value.disk ? listDisk(value.disk) : [])]
             : value.kind === 'disk-image'
               ? listDisk(value)
               : describeDeltaFile(value),

@@ -23,7 +23,9 @@ import {
   placeIndex,
   type IndexFile,
   collectContents,
+  placeContent,
   sectionsAt,
+  sizeOfContent,
   type Contents,
   layOutStructures,
   placeStructures,
@@ -94,8 +96,7 @@ function prepare(options: LayoutOptions): Parts {
 /** Sections of a file whose new data, if it has any, starts at byte `offset`. */
 function sectionsOf({ data }: TreeLeaf, offset: number): readonly FileSection[] {
   if (data.kind === 'base') return data.sections;
-  const { content } = data;
-  return sectionsAt(offset, content.kind === 'blob' ? content.size : content.bytes.length);
+  return sectionsAt(offset, sizeOfContent(data.content));
 }
 
 /** The layout with `indexSize` bytes for the index, not yet filled. */
@@ -132,10 +133,9 @@ function assemble({ options, contents, area }: Parts, indexSize: number): Layout
   const sectors = sectorsOfVolume(base, { dataEnd, size });
   const descriptors = rewriteDescriptors(base.descriptors, { ...structures.volume, sectors });
   const gone = [...remove, ...files.map(({ path }) => path), ...(index?.paths ?? [])];
-  const placed = [...contents.small, ...contents.blobs].map((content) => ({
-    ...content,
-    offset: offsets.get(content.digest) ?? 0,
-  }));
+  const placed = [...contents.small, ...contents.blobs].flatMap((content) =>
+    placeContent(content, offsets.get(content.digest) ?? 0),
+  );
   const extents: Extent[] = [
     ...layOutBase(base, { systemArea, descriptors, patches, gone }),
     ...structures.extents,

@@ -16,7 +16,8 @@ import {
   type Areas,
   zeroExtent,
   type ExtentSource,
-  type FileContent,
+  type ImageContent,
+  type TreeFile,
 } from '../extent.ts';
 import type { FileSection } from '../read/base-tree.ts';
 import { encodePathTable, type RewrittenVolume } from '../volume/path-table.ts';
@@ -136,7 +137,7 @@ function padText(text: Uint8Array, size: number): Uint8Array {
 export type UniqueContent = {
   readonly digest: Digest;
   readonly size: number;
-  readonly source: ExtentSource;
+  readonly source: ExtentSource | ImageContent;
   /** Sorted. */
   readonly paths: readonly string[];
 };
@@ -175,7 +176,7 @@ export function collectContents(root: TreeDirectory): Contents {
     (a.paths[0] ?? '') < (b.paths[0] ?? '') ? -1 : 1,
   );
   const small = unique.filter(({ source }) => source.kind === 'bytes');
-  const blobs = unique.filter(({ source }) => source.kind === 'blob');
+  const blobs = unique.filter(({ source }) => source.kind !== 'bytes');
   return { small, blobs, digestOfFile };
 }
 
@@ -198,12 +199,35 @@ function* newFilesOf(directory: TreeDirectory): Generator<TreeLeaf> {
   }
 }
 
-function describeContent(content: FileContent): Content {
-  if (content.kind === 'blob') {
-    return { digest: content.digest, size: content.size, source: { kind: 'blob' } };
-  }
-  const { bytes } = content;
-  return { digest: digestOf(bytes), size: bytes.length, source: { kind: 'bytes', bytes } };
+function describeContent(content: TreeFile['content']): Content {
+  const size = sizeOfContent(content);
+  if (content.kind === 'blob') return { digest: content.digest, size, source: { kind: 'blob' } };
+  if (content.kind === 'image') return { digest: identify(content), size, source: content };
+  return { digest: digestOf(content.bytes), size, source: content };
+}
+
+export function sizeOfContent(content: TreeFile['content']): number {
+  if (content.kind === 'image') return content.layout.size;
+  return content.kind === 'blob' ? content.size : content.bytes.length;
+}
+
+/** Stands for the digest of the image, which is not known before the pour. */
+const identify = ({ layout: { size, extents } }: ImageContent): Digest =>
+  digestOf(JSON.stringify([size, extents.map(({ offset, digest }) => [offset, digest])]));
+
+/** The extents of a content at a place. Of an image, the first one has the paths. */
+export function placeContent(
+  { source, ...content }: UniqueContent,
+  offset: number,
+): readonly Extent[] {
+  if (source.kind !== 'image') return [{ ...content, source, offset }];
+  return source.layout.extents
+    .filter((extent) => extent.source.kind !== 'zero')
+    .map((extent, index) => ({
+      ...extent,
+      offset: extent.offset + offset,
+      paths: index === 0 ? content.paths : [],
+    }));
 }
 
 /** The sections of contiguous data: one, and more past 4 GiB (ECMA-119 6.5.1, level 3). */

@@ -9,7 +9,7 @@ import {
   type EntrySource,
 } from '../directory/names.ts';
 import { compareIdentifiers } from '../directory/record.ts';
-import type { FileContent, TreeFile } from '../extent.ts';
+import type { TreeFile } from '../extent.ts';
 import type { BaseDirectory, BaseFile, FileSection } from '../read/base-tree.ts';
 
 type TreeEntry = EntryAttributes & {
@@ -22,7 +22,7 @@ type TreeEntry = EntryAttributes & {
 /** The data of a file: already in the base, or to be placed. */
 type FileData =
   | { readonly kind: 'base'; readonly sections: readonly FileSection[] }
-  | { readonly kind: 'new'; readonly content: FileContent };
+  | { readonly kind: 'new'; readonly content: TreeFile['content'] };
 
 export type TreeLeaf = TreeEntry & { readonly kind: 'file'; readonly data: FileData };
 

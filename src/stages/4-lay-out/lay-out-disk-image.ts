@@ -161,8 +161,12 @@ export type DiskImageParts = {
   readonly size?: number;
 };
 
-/** `written`: bytes that are not zeros. */
-export type DiskLayout = Layout & { readonly partitions: DiskPlan; readonly written: number };
+/** `bootEnd`: end of the boot file system; `written`: bytes that are not zeros. */
+export type DiskLayout = Layout & {
+  readonly partitions: DiskPlan;
+  readonly bootEnd: number;
+  readonly written: number;
+};
 
 export const layOutDiskImage: Stage<DiskImageParts, DiskLayout, object> = {
   name: 'lay out disk image',
@@ -178,6 +182,6 @@ export const layOutDiskImage: Stage<DiskImageParts, DiskLayout, object> = {
     const written = layout.extents
       .filter(({ source }) => source.kind !== 'zero')
       .reduce((sum, extent) => sum + extent.size, 0);
-    return Promise.resolve({ ...layout, partitions, written });
+    return Promise.resolve({ ...layout, partitions, bootEnd: metal.end, written });
   },
 };

@@ -23,12 +23,18 @@ import {
   planEmbed,
   requireArchitecture,
   clampEpoch,
+  type TreeFile,
 } from '../../iso/index.ts';
 import { applyParts, overlayRead, readLiveAreas } from '../../media/areas.ts';
 import { encodeInstallation, findBuiltKargs } from '../../media/built.ts';
 import { describeAreas } from '../../media/customize/copy.ts';
-import { describeMedium } from '../../media/describe.ts';
-import { type MediaIndex, INDEX_PATH, PRISTINE_IGNITION_PATH } from '../../media/media-index.ts';
+import { DEPLOYMENT, describeMedium } from '../../media/describe.ts';
+import {
+  DEPLOYED_DISK_PATH,
+  INDEX_PATH,
+  type MediaIndex,
+  PRISTINE_IGNITION_PATH,
+} from '../../media/media-index.ts';
 import { planProof, toProofWord } from '../../media/proof.ts';
 import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
@@ -49,6 +55,8 @@ export type InstallationIsoParts = {
   /** Describes what the medium installs, for its index or its proof. */
   readonly release: MediaIndex['release'];
   readonly embedded?: EmbeddedParts;
+  /** Disk image of a deployment ISO, whose Ignition config writes it to a disk. */
+  readonly disk?: Layout;
 };
 
 /** Images that the medium serves by itself. */
@@ -100,7 +108,7 @@ async function layOut(
     const area = await findEmbedArea(iso);
     const plan = { ...(await planEmbed(iso, area, { archive })), archive };
     const replaced = await listEmbedded(iso, area);
-    const isGrown = embedded !== undefined || plan.patches.length === 0;
+    const isGrown = Boolean(embedded ?? parts.disk) || plan.patches.length === 0;
     const layout = isGrown
       ? await layOutGrown(iso, plan, { ...parts, ...tools })
       : await layOutProven(iso, plan, { ...parts, ...tools });
@@ -138,7 +146,7 @@ type Embedding = EmbedPlan & { readonly archive: Uint8Array };
 async function layOutGrown(
   iso: IsoImage,
   { archive, ...plan }: Embedding,
-  { scan, epoch, embedded, release, places, cache }: InstallationIsoParts & LayoutTools,
+  { scan, epoch, embedded, disk, release, places, cache }: InstallationIsoParts & LayoutTools,
 ): Promise<Layout> {
   const { plan: mirror = NO_IMAGES, releases } = embedded ?? {};
   const kargs = await locateArguments(iso);
@@ -149,6 +157,7 @@ async function layOutGrown(
       ...plan.files,
       { path: PRISTINE_IGNITION_PATH, content: pristine },
       ...(embedded ? await planMediaRegistry({ ...embedded, cache }) : []),
+      ...(disk ? [planDiskFile(disk)] : []),
     ],
     remove: [MINIMAL_RECIPE],
     patches: plan.patches,
@@ -158,7 +167,7 @@ async function layOutGrown(
       path: INDEX_PATH,
       render: (extents, areas) =>
         describeMedium({
-          product: 'installation-iso',
+          product: disk ? DEPLOYMENT : 'installation-iso',
           base: { ...scan, ...withoutUndefined({ osStream: osStreamOf(iso.volume.volumeId) }) },
           release,
           plan: mirror,
@@ -172,6 +181,12 @@ async function layOutGrown(
 }
 
 const NO_IMAGES = { images: [] };
+
+const planDiskFile = (layout: Layout): TreeFile => ({
+  path: DEPLOYED_DISK_PATH,
+  content: { kind: 'image', layout },
+  mode: 0o600,
+});
 
 /** The places of the kernel arguments in the base; an image without areas for them has no place. */
 async function locateArguments(iso: IsoImage): Promise<LiveGraft['areas']['kargs']> {

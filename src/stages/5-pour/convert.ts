@@ -5,7 +5,7 @@ import { claimOutput } from '../../base/disk/claim-output.ts';
 import { syncDirectory } from '../../base/disk/files.ts';
 import { runProcess } from '../../base/process.ts';
 import type { Stage } from '../../engine/index.ts';
-import type { DiskImageRequest } from '../request.ts';
+import type { DiskImageRequest } from '../disk-request.ts';
 
 /* A copy of a disk image in the format of QEMU, by QEMU's own program. */
 

@@ -262,7 +262,7 @@ function summarizeSets({ plan }: Pick<PreparedLiveIso, 'plan'>): LiveIsoPlan['im
 }
 
 /** Lists the secrets on the media. The pull secret used for mirroring is never on them. */
-function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly string[] {
+export function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly string[] {
   return [
     ...(config.sshKey === undefined ? [] : ['sshKey (public key of core)']),
     ...(config.userCorePass === undefined ? [] : ['userCorePass (hash of the password of core)']),

@@ -256,5 +256,7 @@ async function extractDigests(iso: string, target: string): Promise<Map<string, 
   return digests;
 }
 
-const digestOfContent = (content: TreeFile['content']): string =>
-  content.kind === 'blob' ? content.digest : digestOf(content.bytes);
+const digestOfContent = (content: TreeFile['content']): string => {
+  if (content.kind === 'image') throw new Error('no image is a file here');
+  return content.kind === 'blob' ? content.digest : digestOf(content.bytes);
+};

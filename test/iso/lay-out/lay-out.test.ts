@@ -367,8 +367,10 @@ function uniquePaths(files: readonly TreeFile[]): TreeFile[] {
   return kept;
 }
 
-const digestOfContent = (content: FileContent): string =>
-  content.kind === 'blob' ? content.digest : digestOf(content.bytes);
+const digestOfContent = (content: TreeFile['content']): string => {
+  if (content.kind === 'image') throw new Error('no image is a file here');
+  return content.kind === 'blob' ? content.digest : digestOf(content.bytes);
+};
 
 async function write(layout: Layout): Promise<string> {
   const path = join(directory, 'out.iso');
