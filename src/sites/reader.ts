@@ -29,7 +29,15 @@ export type SiteReader = {
    * @throws ConfigError `sites.changed`
    */
   readonly recall: (name: string, inputs: Digest) => Promise<Site>;
+  /**
+   * Reads a valid site again, with its files.
+   *
+   * @throws ConfigError `sites.changed`
+   */
+  readonly readAgain: (name: string, inputs: Digest) => Promise<ValidSite>;
 };
+
+type ValidSite = Pick<ReadSite, 'files'> & { readonly site: Site };
 
 /** Bytes of inputs whose sites stay in memory: enough for about a thousand sites. */
 const REMEMBERED = 4 << 20;
@@ -44,21 +52,20 @@ export function createSiteReader(list: SiteList, options: CheckOptions): SiteRea
     if (found.site && room > 0) remembered.set(name, found.site);
     return found;
   };
+  const readAgain = async (name: string, inputs: Digest): Promise<ValidSite> => {
+    const { site, files, inputs: found } = checkInput(await list.open(name), options);
+    if (site && found === inputs) return { site, files };
+    throw new ConfigError('sites.changed', `the inputs of ${name} changed while sites were built`, {
+      hint: 'run the same command again',
+    });
+  };
   return {
     read,
+    readAgain,
     async recall(name, inputs) {
       const known = remembered.get(name);
       remembered.delete(name);
-      if (known) return known;
-      const { site, inputs: found } = checkInput(await list.open(name), options);
-      if (site && found === inputs) return site;
-      throw new ConfigError(
-        'sites.changed',
-        `the inputs of ${name} changed while sites were built`,
-        {
-          hint: 'run the same command again',
-        },
-      );
+      return known ?? (await readAgain(name, inputs)).site;
     },
   };
 }

@@ -85,6 +85,18 @@ export type AgentSite = {
   readonly cluster: AgentCluster;
 };
 
+/** The names that identify the cluster of a site. */
+export const nameCluster = (
+  site: Site,
+): { readonly clusterName: string; readonly baseDomain: string } => {
+  if (site.kind === 'agent') {
+    const { name: clusterName, baseDomain } = site.cluster;
+    return { clusterName, baseDomain };
+  }
+  const { clusterName, baseDomain } = site.install;
+  return { clusterName, baseDomain };
+};
+
 /** The networks of the hosts that have one. */
 export const listHostNetworks = ({ hosts }: AgentCluster): readonly HostNetwork[] =>
   hosts.flatMap(({ network, interfaces }) =>

@@ -222,7 +222,7 @@ function refuseStrangers(
   }
 }
 
-function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
+export function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
   if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
   throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
     hint: 'give a folder with install-config.yaml and image-based-config.yaml or agent-config.yaml, or a folder of such folders',

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
 import { formatCommand } from '../../base/text/shell.ts';
-import { formatSize, toPrintable } from '../../base/text/words.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { findNetworkTool } from '../../nmstate/index.ts';
 import { createKeySource } from '../../sites/identity/keys.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos.ts';
@@ -12,6 +12,7 @@ import type { CliHost } from '../host.ts';
 import { addTo, createWaitOption, parseWhole, refuseOption } from '../options.ts';
 import { createForceOption } from '../terminal/output.ts';
 import { createProgress } from '../terminal/progress.ts';
+import { registerConfigIsoExport } from './export.ts';
 import {
   addSitesOptions,
   readOut,
@@ -25,6 +26,7 @@ import {
   registerConfigIsoGenerations,
 } from './show.ts';
 import {
+  nameFailed,
   refuseFailed,
   writeFindings,
   registerConfigIsoCheck,
@@ -66,6 +68,7 @@ export function registerConfigIso(program: Command, host: CliHost): void {
     );
   registerConfigIsoBuild(command, host);
   registerConfigIsoValidate(command, host);
+  registerConfigIsoExport(command, host);
   registerConfigIsoGenerations(command, host);
   registerConfigIsoShow(command, host);
   registerConfigIsoDiff(command, host);
@@ -231,9 +234,6 @@ function doubtEpoch(epoch: number, now: number): string | undefined {
 const AGAIN =
   'fix what is listed above and run the same command again: only what is missing is made';
 
-/** Most failed sites that the report names. */
-const NAMED = 10;
-
 export function describeIsos(
   report: ConfigIsosReport,
   options: BuildOptions,
@@ -242,8 +242,6 @@ export function describeIsos(
   const { sites, failed, made, reused } = report;
   const out = relative(host.cwd, report.out) || '.';
   const size = sites.reduce((sum, site) => sum + site.size, 0);
-  const names = failed.slice(0, NAMED).map(({ name }) => toPrintable(name));
-  const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : '';
   const first = sites[0] && join(out, sites[0].iso);
   return {
     title: ['Configuration ISOs'],
@@ -254,7 +252,7 @@ export function describeIsos(
       ),
       gap,
       ...listRows({ indent: 2, width: 10 }, [
-        ...rowsOf('failed', failed.length === 0 ? [] : [say`${names.join(', ')}${[more]}`]),
+        ...rowsOf('failed', nameFailed(failed)),
         ...rowsOf('list', options.dropIn ? [] : [say`${join(out, 'sites.json')}`]),
         ['secrets', ['pull secret and private keys on each ISO; kubeconfig and password in auth/']],
       ]),

@@ -26,6 +26,7 @@ import { createProgress, type LogFormat } from '../terminal/progress.ts';
 import { listCluster } from '../medium/held-image-rows.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './request.ts';
 import {
+  type Phrase,
   type Report,
   lineOf,
   listRows,
@@ -108,6 +109,16 @@ export function refuseFailed(
       ? 'some of the inputs belong to no site and are refused'
       : `${failed.length} of ${failure.of + failed.length} sites ${failure.what}`;
   throw new ConfigError('config-iso.sites', message, { hint: failure.hint });
+}
+
+/** Most failed sites that a report names. */
+const NAMED = 10;
+
+/** The names of failed sites in one phrase; none if all are good. */
+export function nameFailed(failed: readonly { readonly name: string }[]): readonly Phrase[] {
+  const names = failed.slice(0, NAMED).map(({ name }) => toPrintable(name));
+  const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : '';
+  return failed.length === 0 ? [] : [say`${names.join(', ')}${[more]}`];
 }
 
 const countSites = (count: number): string => (count === 1 ? '1 site is' : `${count} sites are`);

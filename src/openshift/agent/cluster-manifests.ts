@@ -26,7 +26,7 @@ export type ReleaseManifests = {
 export type NamedText = { readonly name: string; readonly text: string };
 
 /** The label by which the InfraEnv selects the networks of its hosts. */
-const NETWORK_LABEL = 'infraenvs.agent-install.openshift.io';
+export const NETWORK_LABEL = 'infraenvs.agent-install.openshift.io';
 
 /** In the order of the files of openshift-install; the ClusterImageSet is the medium's own. */
 export function renderClusterManifests(
@@ -43,18 +43,38 @@ export function renderClusterManifests(
         ...withoutUndefined({ namespace: cluster.namespace }),
       },
     });
-  const networks = cluster.hosts.flatMap((host, index) => {
-    const network = mapNetwork(cluster, host, index);
-    return network ? [`${describe(network)}---\n`] : [];
-  });
+  const { install, deployment, infraEnv, networks, pullSecret } = mapClusterManifests(
+    cluster,
+    release,
+  );
+  const texts = networks.map((network) => `${describe(network)}---\n`);
   return [
-    { name: 'agent-cluster-install.yaml', text: describe(mapInstall(cluster, release)) },
-    { name: 'cluster-deployment.yaml', text: describe(mapDeployment(cluster)) },
-    { name: 'infraenv.yaml', text: describe(mapInfraEnv(cluster, release)) },
-    ...(networks.length === 0 ? [] : [{ name: 'nmstateconfig.yaml', text: networks.join('') }]),
-    { name: 'pull-secret.yaml', text: describe(mapPullSecret(cluster)) },
+    { name: 'agent-cluster-install.yaml', text: describe(install) },
+    { name: 'cluster-deployment.yaml', text: describe(deployment) },
+    { name: 'infraenv.yaml', text: describe(infraEnv) },
+    ...(texts.length === 0 ? [] : [{ name: 'nmstateconfig.yaml', text: texts.join('') }]),
+    { name: 'pull-secret.yaml', text: describe(pullSecret) },
   ];
 }
+
+/** The resources of a cluster, without what a release adds to their metadata. */
+export type ClusterManifests = Readonly<
+  Record<'install' | 'deployment' | 'infraEnv' | 'pullSecret', Members>
+> & { readonly networks: readonly Members[] };
+
+export const mapClusterManifests = (
+  cluster: AgentCluster,
+  release: ReleaseManifests,
+): ClusterManifests => ({
+  install: mapInstall(cluster, release),
+  deployment: mapDeployment(cluster),
+  infraEnv: mapInfraEnv(cluster, release),
+  networks: cluster.hosts.flatMap((host, index) => {
+    const network = mapNetwork(cluster, host, index);
+    return network ? [network] : [];
+  }),
+  pullSecret: mapPullSecret(cluster),
+});
 
 /** Older releases write an empty creation time into each manifest. */
 function readCreated(infraEnv: Members): Members {
@@ -196,7 +216,7 @@ const mapDeployment = ({ name, baseDomain }: AgentCluster): Members => ({
   status: {},
 });
 
-const namePullSecret = (cluster: string): string => `${cluster}-pull-secret`;
+export const namePullSecret = (cluster: string): string => `${cluster}-pull-secret`;
 
 function mapInfraEnv(cluster: AgentCluster, { infraEnv }: ReleaseManifests): Members {
   const { name, namespace, trustBundle, ntpSources = [] } = cluster;

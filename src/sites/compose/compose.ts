@@ -16,7 +16,7 @@ import {
   SIGNER_NAMES,
   type SignerName,
 } from '../identity/identity.ts';
-import type { Site } from '../site.ts';
+import { nameCluster, type Site } from '../site.ts';
 import type { SitePlaces } from '../state/generations.ts';
 import type { ProvidedIdentity } from '../state/provide.ts';
 import type { NewFiles } from '../state/writer.ts';
@@ -134,7 +134,7 @@ function planImage(site: Site, { provided, retained, image }: ComposeSite): Plan
   return {
     ...planAgentImage(cluster, identity, image),
     volumeId: CONFIG_IMAGE_LABEL,
-    cluster: { clusterName: cluster.name, baseDomain: cluster.baseDomain },
+    cluster: nameCluster(site),
     installerState: renderInstallerState(cluster, identity),
   };
 }

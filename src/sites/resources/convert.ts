@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import type { SiteFile, SiteInput, SitePlacesOfValues } from '../site.ts';
+import { readRendezvousAnnotation } from './annotations.ts';
 import { findResources, indexResources, readResourceTexts } from './find.ts';
 import { mapInstallConfig } from './install-config.ts';
 import { listLost } from './lost.ts';
@@ -115,10 +116,11 @@ function convert(conversion: Conversion): readonly SiteFile[] {
   ];
 }
 
-const mapAgentConfig = ({ spec, nodes }: Conversion): object => ({
+const mapAgentConfig = ({ spec, nodes, document }: Conversion): object => ({
   apiVersion: 'v1beta1',
   kind: 'AgentConfig',
   metadata: { name: spec.clusterName ?? '' },
+  ...withoutUndefined({ rendezvousIP: readRendezvousAnnotation(document.value.metadata) }),
   additionalNTPSources: spec.additionalNTPSources ?? [],
   hosts: nodes.map(
     ({ hostName, role = 'master', rootDeviceHints, nodeNetwork, bootMACAddress }) => {

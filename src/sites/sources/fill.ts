@@ -257,7 +257,7 @@ function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
  * Reads a table of sites: comma-separated values (RFC 4180; also with `;` or tabs) with a header
  * row, or YAML, a list of mappings or a mapping from name to mapping.
  */
-async function readTable(path: string, signal: AbortSignal): Promise<Table> {
+export async function readTable(path: string, signal: AbortSignal): Promise<Table> {
   const bytes = await readBytes(path, signal);
   if (/\.xlsx$/i.test(path)) return readXlsxTable(bytes, { shownAs: path, signal });
   const text = decodeTable(path, bytes);

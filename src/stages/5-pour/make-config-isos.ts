@@ -25,6 +25,7 @@ import {
   findingOfError,
   listHostNetworks,
   isOfOneSite,
+  nameCluster,
   warnOfFile,
 } from '../../sites/site.ts';
 import { claimFiles, type ListedIds } from '../../sites/state/claim.ts';
@@ -234,16 +235,10 @@ const makeIsos: MappedStage<
 };
 
 function stateSiteOf(site: Site): StateSite {
-  if (site.kind === 'agent') {
-    const { name: clusterName, baseDomain } = site.cluster;
-    return { clusterName, baseDomain, isForAgents: true };
-  }
-  const { install, imageBased } = site;
-  return {
-    clusterName: install.clusterName,
-    baseDomain: install.baseDomain,
-    ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
-  };
+  const names = nameCluster(site);
+  if (site.kind === 'agent') return { ...names, isForAgents: true };
+  const { clusterId, infraId } = site.imageBased;
+  return { ...names, ...withoutUndefined({ clusterId, infraId }) };
 }
 
 async function planParts(
