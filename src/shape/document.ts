@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { suggestName } from '../base/text/words.ts';
 import { Walk, type ValueCount } from './decode-yaml.ts';
-import { decode, formatSteps, YAML_RULES, type Finding } from './decode.ts';
+import { decode, formatSteps, GO_RULES, YAML_RULES, type Decoded, type Finding } from './decode.ts';
 import { parseText } from './parse-text.ts';
 import { createReport, type ReportProblem, type ReportDetails } from './report.ts';
 import { coreOf, type Plain, type Shape, type TypeOf } from './shape.ts';
@@ -23,6 +23,8 @@ export type ConfigDocument<Value = Plain> = {
   readonly isBroken: boolean;
   readonly report: ReportProblem;
   readonly file: string;
+  /** The file of the value at a path, if values are of several files. */
+  readonly fileOf?: (path: string) => string;
   /** Line of the value at a path, or of the nearest written value above it; from 1. */
   readonly lineOf: (path: string) => number;
   /** The text of a scalar that was written without quotes; undefined for any other value. */
@@ -54,7 +56,14 @@ export function decodeYaml<S extends Shape>(
   shape: S,
 ): ConfigDocument<TypeOf<S>> {
   const document = readYaml(source, shape);
-  const { value, findings } = decode(shape, document.value ?? {}, YAML_RULES);
+  return judge(document, shape, decode(shape, document.value ?? {}, YAML_RULES));
+}
+
+function judge<S extends Shape>(
+  document: ConfigDocument<unknown>,
+  shape: S,
+  { value, findings }: Decoded<unknown>,
+): ConfigDocument<TypeOf<S>> {
   const isWarning = ({ code }: Finding): boolean =>
     code === 'unknown' && shape.kind === 'record' && shape.others === 'warned';
   const list = (isWarned: boolean): readonly DocumentProblem[] =>
@@ -68,6 +77,46 @@ export function decodeYaml<S extends Shape>(
     problems: problems.toSorted((a, b) => a.line - b.line || a.column - b.column),
     warnings: list(true),
   };
+}
+
+/** A place in a document that a person wrote. */
+export type WrittenPlace = {
+  readonly document: Pick<ConfigDocument<unknown>, 'report' | 'lineOf' | 'file'>;
+  readonly path: string;
+};
+
+/** A value that was made of values of other documents. */
+export type MadeValue = {
+  readonly value: unknown;
+  readonly placeOf: (path: string) => WrittenPlace;
+};
+
+/** Reads a made value along a shape, members as Go's JSON decoder matches them; problems are told where they were written. */
+export function decodeMade<S extends Shape>(
+  { value, placeOf }: MadeValue,
+  shape: S,
+): ConfigDocument<TypeOf<S>> {
+  const report: ReportProblem = (place, problem, details) => {
+    const { document, path } = placeOf(typeof place === 'string' ? place : (place.path ?? ''));
+    return document.report(path, problem, { ...details, shownPath: path });
+  };
+  const document: ConfigDocument<unknown> = {
+    value,
+    problems: [],
+    warnings: [],
+    isBroken: false,
+    report,
+    file: placeOf('').document.file,
+    fileOf: (path) => placeOf(path).document.file,
+    lineOf(path) {
+      const { document: written, path: there } = placeOf(path);
+      return written.lineOf(there);
+    },
+    writtenOf: () => undefined,
+    nulls: new Set(),
+    path: '',
+  };
+  return judge(document, shape, decode(shape, value, GO_RULES));
 }
 
 /** A finding in the words of Go's YAML decoder, which the peers print. */

@@ -1,8 +1,7 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import type { Redaction } from '../base/text/redact.ts';
 import { readSecretSource, type SecretReading, isReference } from '../config/secrets.ts';
-import { decodeYaml, type ConfigDocument } from '../shape/document.ts';
-import type { ReportProblem } from '../shape/report.ts';
+import { decodeMade, decodeYaml, type ConfigDocument } from '../shape/document.ts';
 import {
   FLAG,
   FREE,
@@ -166,36 +165,12 @@ export type References = ReadonlyMap<string, string>;
 export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
 
 /** Reads strictly: unknown and duplicate keys are problems. */
-export function readSiteDocument<S extends Shape>(
-  { bytes, shownAs, places }: SiteFile,
+export const readSiteDocument = <S extends Shape>(
+  { bytes, shownAs, made }: SiteFile,
   shape: S,
   publicKeys = PUBLIC_KEYS,
-): SiteDocument<S> {
-  const document = decodeYaml({ text: bytes, file: shownAs, publicKeys }, shape);
-  return places ? placeInResource(document, places) : document;
-}
-
-/** A document whose problems are told in the resource that it was made of. */
-function placeInResource<D extends ConfigDocument<unknown>>(
-  document: D,
-  { report: tell, lineOf, toPath }: NonNullable<SiteFile['places']>,
-): D {
-  const report: ReportProblem = (place, problem, details) => {
-    const path = typeof place === 'string' ? place : (place.path ?? '');
-    return tell(toPath(path), problem, { ...details, shownPath: toPath(path) });
-  };
-  const move = ({ path, problem, code, hint, severity }: DocumentProblem): DocumentProblem => ({
-    ...report(path, problem, { code, hint }),
-    severity,
-  });
-  return {
-    ...document,
-    report,
-    lineOf: (path: string) => lineOf(toPath(path)),
-    problems: document.problems.map(move),
-    warnings: document.warnings.map(move),
-  };
-}
+): SiteDocument<S> =>
+  made ? decodeMade(made, shape) : decodeYaml({ text: bytes, file: shownAs, publicKeys }, shape);
 
 /** Keys of the network configuration whose values may be shown in a problem. */
 const NETWORK_KEYS = [

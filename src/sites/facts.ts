@@ -89,7 +89,7 @@ export function checkAcrossSites(
 const LONGEST_FACT = 1000;
 
 export const createWriter =
-  ({ file, lineOf }: Pick<Install, 'file' | 'lineOf'>): FactWriter =>
+  ({ file, fileOf, lineOf }: Pick<Install, 'file' | 'fileOf' | 'lineOf'>): FactWriter =>
   (kind, value, path) =>
     value === ''
       ? []
@@ -97,7 +97,7 @@ export const createWriter =
           {
             kind,
             value: toPrintable(value.toLowerCase().slice(0, LONGEST_FACT)),
-            file,
+            file: fileOf?.(path) ?? file,
             line: lineOf(path),
           },
         ];

@@ -48,7 +48,7 @@ export function createSiteReader(list: SiteList, options: CheckOptions): SiteRea
   const read = async (name: string): Promise<ReadSite> => {
     const input = await list.open(name);
     const found = checkInput(input, options);
-    room -= input.files.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    room -= found.files.reduce((sum, { bytes }) => sum + bytes.length, 0);
     if (found.site && room > 0) remembered.set(name, found.site);
     return found;
   };
@@ -83,7 +83,12 @@ function checkInput(given: SiteInput, options: CheckOptions): ReadSite {
   const small = structuredClone({ findings, ...(facts && { facts }) });
   const { files } = input;
   const values = isMade ? new Map([...references, ['--flow', flow ?? '']]) : references;
-  return { inputs: digestInputs(given.files, values), ...small, ...(site && { site }), files };
+  return {
+    inputs: digestInputs(input.madeOf ?? given.files, values),
+    ...small,
+    ...(site && { site }),
+    files,
+  };
 }
 
 /** Sizes separate the files, so that no two sets of files have the same bytes. */

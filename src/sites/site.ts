@@ -9,7 +9,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { redactAddresses } from '../base/text/redact.ts';
 import type { HostNetwork } from '../nmstate/index.ts';
 import type { AgentCluster } from '../openshift/agent/agent-cluster.ts';
-import type { ReportProblem } from '../shape/report.ts';
+import type { MadeValue } from '../shape/document.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 
 /* Owns the types of a site: its unread inputs, its checked form, and the findings that concern one site. */
@@ -23,16 +23,8 @@ export type SiteFile = {
   readonly shownAs: string;
   /** Base of relative paths in `file:` references; absent inside an archive. */
   readonly directory?: string;
-  /** Present for a file that was made of resources: problems are told where a person wrote their values. */
-  readonly places?: SitePlacesOfValues;
-};
-
-/** The places in a resource of the values of a file that was made of it. */
-export type SitePlacesOfValues = {
-  readonly report: ReportProblem;
-  readonly lineOf: (path: string) => number;
-  /** The path in the resource of a path in the file. */
-  readonly toPath: (path: string) => string;
+  /** Present for a file that was made of resources, and is read in place of its bytes. */
+  readonly made?: MadeValue;
 };
 
 /** The inputs of one configuration ISO, not read yet. */
@@ -42,6 +34,10 @@ export type SiteInput = {
   readonly files: readonly SiteFile[];
   /** True if the files have resources of Kubernetes, of which those of a site are made. */
   readonly isOfResources?: boolean;
+  /** Name of the resource that is the site, if the files have several. */
+  readonly root?: string;
+  /** The documents that the site was made of; absent: all of its files. */
+  readonly madeOf?: readonly SiteFile[];
   /** Found while the files were made of resources. */
   readonly problems?: readonly DocumentProblem[];
   readonly warnings?: readonly DocumentProblem[];

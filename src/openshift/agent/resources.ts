@@ -193,7 +193,7 @@ const OPERATORS: Readonly<Record<string, (label: unknown, values: readonly unkno
 export function createSelector(
   selector: MembersOfLabelSelector,
   where: string,
-): (resource: Resource) => boolean {
+): (resource: Pick<Resource, 'labels'>) => boolean {
   const matchLabels = Object.entries(objectOrEmpty(selector['matchLabels']));
   const expressions = readExpressions(selector['matchExpressions'], where);
   if (matchLabels.length + expressions.length === 0) return () => false;

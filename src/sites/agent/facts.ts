@@ -6,8 +6,8 @@ import { listVips } from './vips.ts';
 
 /** The facts of a cluster that no other site may share. */
 export function listAgentFacts(
-  install: Pick<AgentInstallDocument, 'value' | 'file' | 'lineOf'>,
-  agent: Pick<AgentConfigDocument, 'value' | 'file' | 'lineOf'>,
+  install: Pick<AgentInstallDocument, 'value' | 'file' | 'fileOf' | 'lineOf'>,
+  agent: Pick<AgentConfigDocument, 'value' | 'file' | 'fileOf' | 'lineOf'>,
 ): readonly SiteFact[] {
   const { metadata, baseDomain = '', networking, platform } = install.value;
   const domain = baseDomain.replace(/\.$/, '');

@@ -1,6 +1,7 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import { groupBy } from '../../base/lists.ts';
+import { groupBy, objectOrEmpty } from '../../base/lists.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
+import { type Definition, readResourceMembers } from '../../openshift/agent/resource-members.ts';
 import { decodeYaml, type ConfigDocument } from '../../shape/document.ts';
 import { LEFT_OUT, mapping, partial, type Shape, TEXT, type TypeOf } from '../../shape/shape.ts';
 import { PUBLIC_KEYS } from '../documents.ts';
@@ -44,16 +45,40 @@ export const readFound = <S extends Shape>(
   publicKeys = PUBLIC_KEYS,
 ): ConfigDocument<TypeOf<S>> =>
   moveLines(
-    decodeYaml(
-      {
-        text: piece.text.replace(/^---(?![ \t]*[^\s#])[^\n]*/, ''),
-        file: file.shownAs,
-        publicKeys,
-      },
-      shape,
-    ),
+    decodeYaml({ text: withoutSeparator(piece), file: file.shownAs, publicKeys }, shape),
     piece.line - 1,
   );
+
+/** A resource of a kind that is defined, read strictly along its members. */
+export type ReadResource<Spec> = {
+  readonly resource: FoundResource;
+  readonly document: ConfigDocument<unknown>;
+  readonly spec: Spec;
+  readonly labels: Readonly<Record<string, unknown>>;
+  readonly annotations: Readonly<Record<string, unknown>>;
+};
+
+/** @param definition of the kind, to whose members the type of the specification belongs */
+export function readDefined<Spec>(
+  resource: FoundResource,
+  definition: Definition,
+): ReadResource<Partial<Spec>> {
+  const { file, piece } = resource;
+  const source = { text: withoutSeparator(piece), file: file.shownAs };
+  const { document, problems } = readResourceMembers(source, definition);
+  const { spec, metadata } = objectOrEmpty(document.value);
+  const { labels, annotations } = objectOrEmpty(metadata);
+  return {
+    resource,
+    document: moveLines({ ...document, problems }, piece.line - 1),
+    spec: objectOrEmpty(spec) as Partial<Spec>,
+    labels: objectOrEmpty(labels),
+    annotations: objectOrEmpty(annotations),
+  };
+}
+
+const withoutSeparator = ({ text }: ManifestPiece): string =>
+  text.replace(/^---(?![ \t]*[^\s#])[^\n]*/, '');
 
 /** A document that begins after some lines of its file. */
 function moveLines<Value>(document: ConfigDocument<Value>, before: number): ConfigDocument<Value> {
@@ -85,18 +110,34 @@ export function readResourceTexts({
   return new Map([...decoded, ...Object.entries(stringData)]);
 }
 
-/** The first resource of a kind and a name. */
-export type FindResource = (kind: string, name: string) => FoundResource | undefined;
+/** The resources that one of them may refer to. */
+export type ResourceIndex = {
+  /** The first of a kind and a name. */
+  readonly find: (kind: string, name: string) => FoundResource | undefined;
+  readonly list: (kind: string) => readonly FoundResource[];
+  /** Resources that were found or listed so far. */
+  readonly used: ReadonlySet<FoundResource>;
+};
 
 /** Finds as a resource of a namespace refers: others without a namespace are taken to be in the same one. */
 export function indexResources(
   resources: readonly FoundResource[],
   namespace: string | undefined,
-): FindResource {
+): ResourceIndex {
   const near = resources.filter(
     (other) =>
       namespace === undefined || other.namespace === undefined || other.namespace === namespace,
   );
-  const groups = groupBy(near, ({ kind, name }) => `${kind} ${name}`);
-  return (kind, name) => groups.get(`${kind} ${name}`)?.[0];
+  const byKind = groupBy(near, ({ kind }) => kind);
+  const byName = groupBy(near, ({ kind, name }) => `${kind} ${name}`);
+  const used = new Set<FoundResource>();
+  const use = (found: readonly FoundResource[]): readonly FoundResource[] => {
+    for (const each of found) used.add(each);
+    return found;
+  };
+  return {
+    find: (kind, name) => use(byName.get(`${kind} ${name}`)?.slice(0, 1) ?? [])[0],
+    list: (kind) => use(byKind.get(kind) ?? []),
+    used,
+  };
 }

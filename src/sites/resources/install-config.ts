@@ -1,7 +1,7 @@
-import { isObject, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { unlessEmpty } from '../../base/text/words.ts';
-import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
 import { readResourceTexts } from './find.ts';
+import { findPullSecret, mergeMembers, NO_OBJECT, readOverrides } from './references.ts';
 import type { Conversion, Spec } from './shape.ts';
 
 /* Owns the install-config.yaml of a ClusterInstance, with its pull secret and its overrides. */
@@ -16,12 +16,16 @@ export function mapInstallConfig(conversion: Conversion): object {
     baseDomain: spec.baseDomain,
     metadata: { name: spec.clusterName },
     sshKey: unlessEmpty(spec.sshPublicKey),
-    pullSecret: findPullSecret(conversion),
+    pullSecret: findPullSecret(
+      conversion,
+      { document: conversion.document, path: 'spec.pullSecretRef' },
+      spec.pullSecretRef?.name ?? '',
+    ),
     proxy: spec.proxy,
     additionalTrustBundle: findBundle(conversion),
     ...(flow === 'agent' ? mapAgentCluster(conversion) : mapSingleNode(spec)),
   };
-  const overrides = flow === 'agent' ? readOverrides(conversion) : {};
+  const overrides = flow === 'agent' ? readInstanceOverrides(conversion) : {};
   const merged = mergeMembers(withoutUndefined(install), overrides);
   return mergeMembers(merged, flow === 'agent' ? listFixed(spec) : {}) as object;
 }
@@ -44,6 +48,10 @@ const cidrsOf = (networks: NonNullable<Spec['machineNetwork']>): readonly object
   networks.map(({ cidr }) => ({ cidr }));
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };
+
+/** The name that Go has for an architecture; undefined for none. */
+export const toGoName = (name = ''): string | undefined =>
+  name === '' ? undefined : (ARCHITECTURES[name] ?? name);
 
 function mapAgentCluster({ spec, nodes }: Conversion): object {
   const count = (wanted: string): number =>
@@ -77,32 +85,13 @@ function mapPlatform(
   return { [name]: name === 'none' || name === 'external' ? {} : { apiVIPs, ingressVIPs } };
 }
 
-const PULL_SECRET = '.dockerconfigjson';
-
-function findPullSecret(conversion: Conversion): string | undefined {
-  const { spec, find, document, problems } = conversion;
-  const name = spec.pullSecretRef?.name ?? '';
-  const secret = find('Secret', name);
-  const text = secret && readResourceTexts(secret).get(PULL_SECRET);
-  if (text !== undefined) return text;
-  const path = 'spec.pullSecretRef';
-  const sealed = find('SealedSecret', name) ?? find('ExternalSecret', name);
-  const why = secret
-    ? `Secret "${name}" of ${secret.file.shownAs} has no ${PULL_SECRET}`
-    : sealed
-      ? `${sealed.kind} "${name}" of ${sealed.file.shownAs} is not readable here: only a cluster opens it`
-      : `Secret "${name}" is not among the files of the site`;
-  problems.push(document.report(path, why, { hint: `add a file with the Secret "${name}"` }));
-  return undefined;
-}
-
 const BUNDLE = 'tls-ca-bundle.pem';
 
 function findBundle(conversion: Conversion): string | undefined {
-  const { spec, flow, find, document, problems, warnings } = conversion;
+  const { spec, flow, index, document, problems, warnings } = conversion;
   const { name } = spec.caBundleRef ?? {};
   if (name === undefined) return undefined;
-  const map = find('ConfigMap', name);
+  const map = index.find('ConfigMap', name);
   const text = map && readResourceTexts(map).get(BUNDLE);
   if (text === undefined) {
     const why = `ConfigMap "${name}" with ${BUNDLE} is not among the files of the site`;
@@ -115,19 +104,13 @@ function findBundle(conversion: Conversion): string | undefined {
   return text;
 }
 
-/** Other texts than JSON are a problem of the resource. */
-function readOverrides(conversion: Conversion): object {
+/** The text was judged with the others; but it may be JSON of another kind. */
+function readInstanceOverrides(conversion: Conversion): object {
   const { spec, document, problems } = conversion;
-  const { installConfigOverrides: text = '' } = spec;
-  if (text === '') return {};
-  const read = readJsonText(text, TYPED_JSON);
-  if (read.why !== undefined) return {};
-  if (isObject(read.value)) {
-    warnOfNetworkType(conversion, read.value);
-    return read.value;
-  }
-  problems.push(document.report('spec.installConfigOverrides', 'is not a JSON object'));
-  return {};
+  const { members, why } = readOverrides(spec.installConfigOverrides ?? '');
+  if (why === NO_OBJECT) problems.push(document.report('spec.installConfigOverrides', why));
+  warnOfNetworkType(conversion, members);
+  return members;
 }
 
 function warnOfNetworkType(
@@ -140,17 +123,3 @@ function warnOfNetworkType(
   const hint = 'write networkType into the spec';
   warnings.push(document.report('spec.installConfigOverrides', why, { hint }));
 }
-
-/** Objects member by member; anything else is replaced. */
-const mergeMembers = (under: unknown, over: unknown): unknown =>
-  isObject(under) && isObject(over)
-    ? {
-        ...under,
-        ...Object.fromEntries(
-          Object.entries(over).map(([key, value]) => [
-            key,
-            mergeMembers(Object.hasOwn(under, key) ? under[key] : undefined, value),
-          ]),
-        ),
-      }
-    : over;

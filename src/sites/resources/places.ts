@@ -1,11 +1,12 @@
-import type { SitePlacesOfValues } from '../site.ts';
-
 /* Owns the places in a ClusterInstance of the values of the files that are made of it. */
 
-type Paths = readonly (readonly [written: RegExp, inResource: string])[];
+/** The path in a resource of a path in a file that is made of it. */
+export type ToPath = (path: string) => string;
+
+export type Paths = readonly (readonly [written: RegExp, inResource: string])[];
 
 export const createPaths =
-  (paths: Paths): SitePlacesOfValues['toPath'] =>
+  (paths: Paths): ToPath =>
   (path) => {
     const found = paths.find(([written]) => written.test(path));
     return found ? path.replace(...found) : 'spec';

@@ -11,7 +11,7 @@ import {
   type TypeOf,
 } from '../../shape/shape.ts';
 import { PUBLIC_KEYS } from '../documents.ts';
-import { type FindResource, type FoundResource, readFound } from './find.ts';
+import { type FoundResource, readFound, type ResourceIndex } from './find.ts';
 
 /* Owns the shape of a ClusterInstance (siteconfig.open-cluster-management.io/v1alpha1), and what is converted. */
 
@@ -108,7 +108,7 @@ export type Conversion = {
   readonly spec: Spec;
   readonly nodes: readonly InstanceNode[];
   readonly flow: SiteFlow;
-  readonly find: FindResource;
+  readonly index: ResourceIndex;
   readonly document: Document;
   readonly problems: DocumentProblem[];
   readonly warnings: DocumentProblem[];

@@ -2,7 +2,16 @@ import { ConfigError, isError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
-import { CONFIG_FILES, explainMissing, isInput, isResourceFile, LISTS } from './site-files.ts';
+import {
+  CONFIG_FILES,
+  explainMissing,
+  isClusterManifest,
+  isInput,
+  isOfResources,
+  isResourceFile,
+  LISTS,
+  SITE_FOLDERS,
+} from './site-files.ts';
 import {
   MAX_FILE,
   MAX_SITE,
@@ -88,9 +97,15 @@ function createPlacing(source: MemberSource, parsed: readonly Parsed[]): Place {
   const good = parsed.filter(({ refusal }) => refusal === undefined);
   const isConfig = ({ components }: Parsed, depth: number): boolean =>
     components.length === depth && CONFIG_FILES.includes(components.at(-1) ?? '');
-  const isOfSite = (entry: Parsed, depth: number): boolean =>
-    isConfig(entry, depth) ||
-    (entry.components.length === depth && isResourceFile(entry.components.at(-1) ?? ''));
+  const isOfSite = (entry: Parsed, depth: number): boolean => {
+    const { components } = entry;
+    const isLoose =
+      components.length === depth &&
+      !SITE_FOLDERS.includes(components[depth - 2] ?? '') &&
+      isResourceFile(components.at(-1) ?? '');
+    const isManifest = isClusterManifest(components.slice(depth - 1).join('/'));
+    return isLoose || isManifest || isConfig(entry, depth);
+  };
   const isOneSite =
     good.some((entry) => isOfSite(entry, 1)) && !good.some((entry) => isOfSite(entry, 2));
   if (isOneSite || good.some((entry) => isConfig(entry, 1))) {
@@ -141,16 +156,13 @@ function findOrCreate(found: Map<string, Found>, name: string, source: MemberSou
   return created;
 }
 
-/** Folders of manifests: of nodes from a seed, and of clusters that agents install. */
-const MANIFESTS: readonly string[] = ['extra-manifests', 'openshift'];
-
 function addMember(site: Found, placed: Placed, refusal: string | undefined): void {
   const { path, shownAs, member } = placed;
   const fault = refusal ?? (member.kind === 'folder' ? undefined : findTwin(site, path));
   if (fault !== undefined) {
     site.problems.push({ ...REFUSED, name: site.name, file: shownAs, problem: fault });
   } else if (member.kind === 'folder') {
-    if (path !== '' && !MANIFESTS.includes(path)) site.unused.add(findUnusedTop(path));
+    if (path !== '' && !SITE_FOLDERS.includes(path)) site.unused.add(findUnusedTop(path));
   } else if (isInput(path)) {
     addFile(site, placed);
   } else {
@@ -160,12 +172,12 @@ function addMember(site: Found, placed: Placed, refusal: string | undefined): vo
 }
 
 const hasResources = ({ files, resources }: Found): boolean =>
-  resources.length > 0 && !files.some(({ path }) => CONFIG_FILES.includes(path));
+  isOfResources(new Set(files.map(({ path }) => path)), resources.length > 0);
 
 /** One warning for a folder, instead of one for each file in it. */
 function findUnusedTop(path: string): string {
   const components = path.split('/');
-  return components.slice(0, MANIFESTS.includes(components[0] ?? '') ? 2 : 1).join('/');
+  return components.slice(0, SITE_FOLDERS.includes(components[0] ?? '') ? 2 : 1).join('/');
 }
 
 function findTwin({ seen }: Found, path: string): string | undefined {
@@ -204,13 +216,12 @@ function finishSite(site: Found): void {
     problems.push({ ...REFUSED, name, file: shownAs, problem });
   const fault = findLabelFault(name);
   if (fault !== undefined) report(`site name "${printable(name)}" ${fault}`);
-  if (hasResources(site)) {
+  const missing = explainMissing(new Set(files.map(({ path }) => path)), site.resources.length > 0);
+  if (missing !== undefined) report(missing);
+  else if (hasResources(site)) {
     for (const placed of site.resources) addFile(site, placed);
     for (const { path } of site.resources) site.unused.delete(path);
     for (const path of LISTS) site.unused.delete(path);
-  } else {
-    const missing = explainMissing(new Set(files.map(({ path }) => path)));
-    if (missing !== undefined) report(missing);
   }
   const size = sizeOf(site);
   if (size > MAX_SITE)

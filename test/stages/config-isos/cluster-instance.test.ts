@@ -226,7 +226,7 @@ describe('a ClusterInstance', () => {
     [
       'twice in a folder',
       instanceTree('site1', [agentInstance(), agentInstance()]),
-      /has 2 ClusterInstances, but a folder is one site/,
+      /has 2 times the name "site1"/,
     ],
     [
       'with a manifest that leaves its folder',

@@ -1,0 +1,71 @@
+import type { DocumentProblem } from '../../../base/errors.ts';
+import { append } from '../../../base/lists.ts';
+import { decodeMade } from '../../../shape/document.ts';
+import { AGENT_CONFIG, AGENT_INSTALL_CONFIG, AGENT_PUBLIC_KEYS } from '../../agent/documents.ts';
+import { listAgentHosts } from '../../agent/read-cluster.ts';
+import { readSiteDocument } from '../../documents.ts';
+import type { SiteFile } from '../../site.ts';
+import { type FoundResource, indexResources } from '../find.ts';
+import { makeFile, type Made } from '../make.ts';
+import { listManifests } from '../references.ts';
+import { makeAgentConfig } from './hosts.ts';
+import { makeInstallConfig } from './install.ts';
+import { type ClusterParts, gatherParts, placeIn } from './parts.ts';
+import { judgeParts, listLostParts } from './rules.ts';
+
+/*
+ * Owns the conversion of an AgentClusterInstall with its ClusterDeployment, InfraEnv, NMStateConfigs, pull Secret
+ * and BareMetalHosts.
+ */
+
+const AGENT_NAME = 'agent-config.yaml';
+
+export function convertCluster(
+  root: FoundResource,
+  resources: readonly FoundResource[],
+  files: readonly SiteFile[],
+): Made {
+  const index = indexResources(resources, root.namespace);
+  const problems: DocumentProblem[] = [];
+  const warnings: DocumentProblem[] = [];
+  const parts = gatherParts(root, { index, problems, warnings });
+  if (!parts) return { files: [], problems, warnings, index };
+  append(problems, judgeParts(parts));
+  append(warnings, listLostParts(parts));
+  const made = makeFiles(
+    parts,
+    files.find(({ path }) => path === AGENT_NAME),
+  );
+  return { files: made, problems, warnings, index };
+}
+
+function makeFiles(parts: ClusterParts, given: SiteFile | undefined): readonly SiteFile[] {
+  const install = makeInstallConfig(parts);
+  const read = given && readSiteDocument(given, AGENT_CONFIG, AGENT_PUBLIC_KEYS);
+  // A faulty file is judged as it is.
+  const isFaulty = read !== undefined && read.problems.length > 0;
+  const { value } = decodeMade(install, AGENT_INSTALL_CONFIG);
+  const agent = isFaulty
+    ? undefined
+    : makeAgentConfig(parts, {
+        agent: read,
+        ofOverrides: listAgentHosts(value, {}),
+        overrides: install.placeOf('platform.baremetal.hosts'),
+      });
+  return [
+    makeFile('install-config.yaml', install),
+    ...(agent ? [makeFile(AGENT_NAME, agent)] : given ? [given] : []),
+    ...listManifests(parts, listReferences(parts), 'openshift'),
+  ];
+}
+
+function listReferences({ install }: ClusterParts): Parameters<typeof listManifests>[1] {
+  const { manifestsConfigMapRefs = [], manifestsConfigMapRef: single } = install.spec;
+  const at = (path: string, name = '') => ({ place: placeIn(install, `spec.${path}`), name });
+  return [
+    ...manifestsConfigMapRefs.map(({ name }, index) =>
+      at(`manifestsConfigMapRefs[${index}]`, name),
+    ),
+    ...(single ? [at('manifestsConfigMapRef', single.name)] : []),
+  ];
+}

@@ -1,0 +1,23 @@
+import { stringify } from 'yaml';
+import type { DocumentProblem } from '../../base/errors.ts';
+import type { MadeValue } from '../../shape/document.ts';
+import type { SiteFile } from '../site.ts';
+import type { ResourceIndex } from './find.ts';
+
+/* Owns the making of files of a site out of values of resources. */
+
+/** The files of a site, made of resources that an index found. */
+export type Made = {
+  readonly files: readonly SiteFile[];
+  readonly problems: readonly DocumentProblem[];
+  readonly warnings: readonly DocumentProblem[];
+  readonly index: ResourceIndex;
+};
+
+/** A file of a site; its text is YAML that means the same to readers of YAML 1.1. */
+export const makeFile = (path: string, made: MadeValue): SiteFile => ({
+  path,
+  bytes: Buffer.from(stringify(made.value, { version: '1.1', lineWidth: 0 })),
+  shownAs: made.placeOf('').document.file,
+  made,
+});
