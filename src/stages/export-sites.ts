@@ -2,13 +2,17 @@ import { join } from 'node:path';
 import { syncDirectory } from '../base/disk/files.ts';
 import { ConfigProblems, type FileProblem } from '../base/errors.ts';
 import { mapStage } from '../engine/index.ts';
-import { type FindController, readHostTable } from '../sites/export/host-table.ts';
+import { type FindController, readControllers } from '../sites/export/host-table.ts';
 import { readTable } from '../sites/sources/fill.ts';
 import { createSiteWriter, SITES_AT_ONCE } from '../sites/state/writer.ts';
 import { isGood, openSites, surveySites } from './1-resolve/check-sites.ts';
-import { writeResources, type WrittenResources } from './5-pour/write-resources.ts';
+import {
+  type ExportSitesRequest,
+  writeResources,
+  type WrittenResources,
+} from './5-pour/write-resources.ts';
 import { refuseNothing } from './config-isos.ts';
-import type { ExportSitesRequest, SiteTools } from './request.ts';
+import type { SiteTools } from './request.ts';
 
 /*
  * The resources of sites as a product: sites are read and checked as for their ISOs, and each is written as what
@@ -79,7 +83,7 @@ async function openHostTable(
   signal: AbortSignal,
 ): Promise<FindController> {
   if (hosts === undefined) return () => undefined;
-  const { find, problems } = readHostTable(await readTable(hosts, signal), hosts, redaction);
+  const { find, problems } = readControllers(await readTable(hosts, signal), hosts, redaction);
   if (problems.length > 0) throw new ConfigProblems(hosts, problems);
   return find;
 }

@@ -17,7 +17,6 @@ import type { Gate } from '../openshift/release/gates.ts';
 import type { Release } from '../openshift/release/release.ts';
 import type { UpgradePath } from '../openshift/release/upgrade-path.ts';
 import { type View } from '../shape/document.ts';
-import type { ExportSettings } from '../sites/export/site-export.ts';
 import type { FactKind } from '../sites/facts.ts';
 import type { Keys } from '../sites/identity/keys.ts';
 import type { SiteFlow } from '../sites/resources/shape.ts';
@@ -194,18 +193,6 @@ export type ConfigIsosRequest = SitesRequest & {
   /** Numbers of generations to use again, by the names of sites or `ONLY_SITE`. */
   readonly useGenerations?: ReadonlyMap<string, number>;
 };
-
-export type ExportSitesRequest = SitesRequest &
-  ExportSettings & {
-    /** Directory of a folder for each site; absolute. */
-    readonly out: string;
-    /** True if files of other contents are replaced; inputs never are. */
-    readonly force: boolean;
-    /** Table of the controllers of hosts; absolute. */
-    readonly hosts?: string;
-    /** Directory in which the configuration ISOs were built; absolute. */
-    readonly built: string;
-  };
 
 export type SiteTools = {
   readonly emit: EventListener;

@@ -73,6 +73,7 @@ const OTHERS = [
   ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO
   'token keys', // test/service/token.test.ts
   'config-iso build', // test/stages/config-isos/foreign-files.test.ts
+  'config-iso export', // test/stages/config-isos/export.test.ts
 ];
 
 const titles = rows('').map(({ command, args }) => [

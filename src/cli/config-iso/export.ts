@@ -4,7 +4,7 @@ import { UsageError } from '../../base/errors.ts';
 import { findNetworkTool } from '../../nmstate/index.ts';
 import { EXPORT_FORMS, type ExportForm } from '../../sites/export/site-export.ts';
 import { type ExportReport, exportSites } from '../../stages/export-sites.ts';
-import type { ExportSitesRequest } from '../../stages/request.ts';
+import type { ExportSitesRequest } from '../../stages/5-pour/write-resources.ts';
 import type { CliHost } from '../host.ts';
 import { createForceOption } from '../terminal/output.ts';
 import { createProgress } from '../terminal/progress.ts';

@@ -1,6 +1,10 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { unlessEmpty } from '../../base/text/words.ts';
-import type { AgentCluster } from '../../openshift/agent/agent-cluster.ts';
+import {
+  AGENT_ROLES,
+  type AgentCluster,
+  type AgentRole,
+} from '../../openshift/agent/agent-cluster.ts';
 import { namePullSecret } from '../../openshift/agent/cluster-manifests.ts';
 import { formatRendezvous } from '../../openshift/agent/rendezvous.ts';
 import { toRpmName } from '../../openshift/release/bundle.ts';
@@ -68,6 +72,7 @@ const PLATFORM_TYPES: Readonly<Record<AgentCluster['platform']['kind'], string>>
 };
 
 function mapAgent(cluster: AgentCluster, exported: SiteExport): Members {
+  checkCounts(cluster, exported);
   const { platform, ntpSources = [], overrides } = cluster;
   const { apiVIPs, ingressVIPs } = platform.kind === 'baremetal' ? platform : {};
   return withoutUndefined({
@@ -88,14 +93,30 @@ function mapAgent(cluster: AgentCluster, exported: SiteExport): Members {
   });
 }
 
+const INSTALL = 'install-config.yaml';
+
+const POOLS: Readonly<Record<AgentRole, string>> = {
+  master: 'controlPlane',
+  arbiter: 'arbiter',
+  worker: 'compute',
+};
+
+/** The nodes of a ClusterInstance are all that the cluster has; hosts that only come up are not counted. */
+function checkCounts({ replicas }: AgentCluster, { hosts, refuse }: SiteExport): void {
+  for (const role of AGENT_ROLES) {
+    const count = hosts.filter((host) => host.role === role).length;
+    if (count === replicas[role]) continue;
+    const problem = `the cluster has ${replicas[role]} hosts as ${role}, and ${count} of them are named: a ClusterInstance names every node`;
+    refuse({ file: INSTALL, path: POOLS[role] }, problem, 'name each host in agent-config.yaml');
+  }
+}
+
 /** A single node with workers has no type of its own. */
 function chooseType({ master, arbiter, worker }: AgentCluster['replicas']): string | undefined {
   if (arbiter > 0) return 'HighlyAvailableArbiter';
   if (master > 1) return 'HighlyAvailable';
   return worker === 0 ? 'SNO' : undefined;
 }
-
-const INSTALL = 'install-config.yaml';
 
 function readArchitecture({ architecture }: AgentCluster, { refuse }: SiteExport): string {
   const name = toRpmName(architecture);

@@ -9,7 +9,7 @@ import {
 import { parse } from '../../shape/parse-text.ts';
 import type { Plain } from '../../shape/shape.ts';
 import type { ImageBasedSite, Site } from '../site.ts';
-import type { Controller, FindController } from './host-table.ts';
+import type { HostController, FindController } from './host-table.ts';
 import type { ExportHost, Members } from './site-export.ts';
 
 /* Owns the hosts of a site of either kind, with the controllers that a table adds. */
@@ -60,7 +60,7 @@ function chooseRoles(
   return hosts.map(({ role }) => role ?? left.shift() ?? 'worker');
 }
 
-function readController(bmc: Members = {}): Controller | undefined {
+function readController(bmc: Members = {}): HostController | undefined {
   const text = (name: string): string | undefined => {
     const value = bmc[name];
     return typeof value === 'string' && value !== '' ? value : undefined;

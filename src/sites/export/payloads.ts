@@ -5,7 +5,7 @@ import { findPayloadFaults } from '../../openshift/node/payloads.ts';
 import { listExtraManifests } from '../manifests.ts';
 import type { SiteFile } from '../site.ts';
 import { MAX_FILE } from '../sources/list.ts';
-import type { Controller } from './host-table.ts';
+import type { HostController } from './host-table.ts';
 import type { ExportPlace, Members, SiteExport } from './site-export.ts';
 
 /* Owns the Secrets, ConfigMaps and the Namespace of a site. */
@@ -55,7 +55,7 @@ export const controllerSecretNameOf = (host: string): string => `${host}-bmc-sec
 export function controllerSecretsOf(
   exported: SiteExport,
   name: string,
-  { controller, place }: { readonly controller?: Controller; readonly place: ExportPlace },
+  { controller, place }: { readonly controller?: HostController; readonly place: ExportPlace },
 ): readonly Members[] {
   if (controller === undefined) return [];
   const { username, password } = controller;

@@ -4,7 +4,7 @@ import { FREE, type Plain } from '../../shape/shape.ts';
 import { AGENT_PUBLIC_KEYS } from '../agent/documents.ts';
 import { readSiteDocument } from '../documents.ts';
 import type { Site, SiteFile } from '../site.ts';
-import type { Controller } from './host-table.ts';
+import type { HostController } from './host-table.ts';
 
 /* Owns what the resources of a site are made of, and the places of their findings. */
 
@@ -48,7 +48,7 @@ export type ExportHost = {
   readonly rootDeviceHints?: Members;
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly bootMac?: string;
-  readonly controller?: Controller;
+  readonly controller?: HostController;
   readonly place: ExportPlace;
 };
 

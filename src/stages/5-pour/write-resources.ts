@@ -7,14 +7,27 @@ import { ConfigError, type FileProblem, isError } from '../../base/errors.ts';
 import type { MappedStage } from '../../engine/index.ts';
 import { exportSite } from '../../sites/export/export.ts';
 import type { FindController } from '../../sites/export/host-table.ts';
+import type { ExportSettings } from '../../sites/export/site-export.ts';
 import { findServer } from '../../sites/identity/identity.ts';
 import type { SiteReader } from '../../sites/reader.ts';
 import { findingOfError, isOfOneSite, nameCluster, type Site } from '../../sites/site.ts';
 import { placesFor } from '../../sites/state/generations.ts';
 import type { NewFile, SiteWriter } from '../../sites/state/writer.ts';
-import { type ExportSitesRequest, listInputs } from '../request.ts';
+import { listInputs, type SitesRequest } from '../request.ts';
 
 /* The writing of the resources of a site: all of its files are claimed before the first of them is written. */
+
+export type ExportSitesRequest = SitesRequest &
+  ExportSettings & {
+    /** Directory of a folder for each site; absolute. */
+    readonly out: string;
+    /** True if files of other contents are replaced; inputs never are. */
+    readonly force: boolean;
+    /** Table of the controllers of hosts; absolute. */
+    readonly hosts?: string;
+    /** Directory in which the configuration ISOs were built; absolute. */
+    readonly built: string;
+  };
 
 type SiteInputs = { readonly name: string; readonly digest: Digest };
 

@@ -13,7 +13,13 @@ import { agentLiveIgnition } from '../../support/agent-medium.ts';
 import { makeLiveMedium } from '../../support/config-image.ts';
 import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import { type ConfigIsoWorld, manifestOf } from '../../support/config-iso-world.ts';
-import { AS_INSTANCE, buildAgain, HOST_TABLE } from '../../support/exports.ts';
+import {
+  AS_HOSTS,
+  AS_INSTANCE,
+  buildAgain,
+  HOST_TABLE,
+  readResources,
+} from '../../support/exports.ts';
 import { TEST_CERTIFICATE } from '../../support/installation-iso.ts';
 import type { Tree } from '../../support/site-archives.ts';
 import type { KeyRing } from '../../support/site-identity.ts';
@@ -138,3 +144,118 @@ describe.skipIf(!hasTools.every(Boolean))(
     );
   },
 );
+
+describe('config-iso export --as clusterinstance', () => {
+  const told = async (tree: Tree): Promise<string> => {
+    world.write(tree);
+    const { stderr } = await world.run('config-iso', 'export', 'sites', ...AS_INSTANCE);
+    return stderr;
+  };
+
+  it.each<[string, Tree, RegExp]>([
+    [
+      'a network type that the API does not have',
+      agentTree(
+        {
+          ...CLUSTER,
+          networking: { ...(CLUSTER['networking'] as Members), networkType: 'Calico' },
+        },
+        agentConfig(MASTERS),
+      ),
+      /install-config.yaml:\d+:\d+: networking.networkType: a ClusterInstance has the network types OVNKubernetes and OpenShiftSDN, not Calico/,
+    ],
+    [
+      'an architecture that the API does not have',
+      agentTree(
+        agentInstallConfig(
+          {},
+          {
+            controlPlane: { name: 'master', architecture: 's390x', replicas: 1 },
+            compute: [{ name: 'worker', architecture: 's390x', replicas: 0 }],
+          },
+        ),
+        agentConfig(MASTERS.slice(0, 1)),
+      ),
+      /controlPlane.architecture: a ClusterInstance has hosts of x86_64 and aarch64, not of s390x/,
+    ],
+    [
+      'a host without a name',
+      agentTree(
+        CLUSTER,
+        agentConfig(MASTERS.map((host, index) => (index === 1 ? { ...host, hostname: '' } : host))),
+      ),
+      /agent-config.yaml:\d+:\d+: hosts\[1\]: a node of a ClusterInstance has a name/,
+    ],
+    [
+      'hosts that nobody names',
+      agentTree(CLUSTER, agentConfig(MASTERS.slice(0, 2))),
+      /controlPlane: the cluster has 3 hosts as master, and 2 of them are named/,
+    ],
+  ])('refuses %s, at its place', async (_, tree, expected) => {
+    expect(await told(tree)).toMatch(expected);
+  });
+
+  it('warns of roles that it chooses, and of controllers that the cluster does not learn', async () => {
+    const hosts = [0, 1, 2].map((index) =>
+      agentHost(index, undefined, {
+        BMC: { address: `redfish://192.0.2.9${index}`, username: 'root', password: 'pass-word' },
+      }),
+    );
+    const text = await told(agentTree(CLUSTER, agentConfig(hosts)));
+    expect(text).toContain('hosts[2]: warning: the host has no role: it is written as master');
+    expect(text).toContain('hosts[0]: warning: the controller of the host is known to the hub');
+    expect(text).not.toContain('pass-word');
+  });
+});
+
+describe('config-iso export --as bmh of a cluster that agents install', () => {
+  it('writes hosts that the InfraEnv takes, and networks of their MAC addresses', async () => {
+    world.write(
+      agentTree(
+        {
+          ...CLUSTER,
+          imageDigestSources: [{ source: 'quay.io/a', mirrors: ['mirror.example/a'] }],
+          cpuPartitioningMode: 'AllNodes',
+        },
+        agentConfig(MASTERS),
+        { 'sites/site1/openshift/a.yaml': manifestOf('A') },
+      ),
+    );
+    const { exitCode } = await world.run('config-iso', 'export', 'sites', ...AS_HOSTS);
+    expect(exitCode).toBe(0);
+    const [install, deployment, infraEnv, ...networks] = readResources(
+      world,
+      'exported/site1/cluster.yaml',
+    );
+    expect(install?.spec).toMatchObject({
+      imageSetRef: { name: 'img4.21.3' },
+      manifestsConfigMapRefs: [{ name: 'extra-manifests' }],
+      provisionRequirements: { controlPlaneAgents: 3 },
+    });
+    const { annotations } = install?.metadata ?? {};
+    const [overrides] = Object.values(annotations as Record<string, string>);
+    expect(JSON.parse(overrides ?? '')).toEqual({
+      cpuPartitioningMode: 'AllNodes',
+      imageDigestSources: [{ source: 'quay.io/a', mirrors: ['mirror.example/a'] }],
+    });
+    expect(deployment?.spec).toMatchObject({ platform: { agentBareMetal: { agentSelector: {} } } });
+    const label = { 'infraenvs.agent-install.openshift.io': 'site1' };
+    expect(infraEnv?.spec).toMatchObject({
+      clusterRef: { name: 'site1', namespace: 'site1' },
+      nmStateConfigLabelSelector: { matchLabels: label },
+    });
+    const hosts = readResources(world, 'exported/site1/hosts.yaml');
+    expect([hosts.length, networks.length]).toEqual([3, 3]);
+    hosts.forEach((host, index) => {
+      const macAddress = `52:54:00:00:00:0${index + 1}`;
+      expect(host).toMatchObject({
+        metadata: { name: `m${index}.example.com`, namespace: 'site1', labels: label },
+        spec: { bootMACAddress: macAddress, online: true },
+      });
+      expect(networks[index]).toMatchObject({
+        metadata: { labels: label, namespace: 'site1' },
+        spec: { interfaces: [{ name: 'eth0', macAddress }] },
+      });
+    });
+  });
+});
