@@ -1,5 +1,6 @@
 import { checkAgentSite, isAgentSite } from './agent/check.ts';
 import { checkSite, type CheckOptions, type SiteCheck } from './check.ts';
+import { withoutRepeated } from './opened.ts';
 import type { SiteInput } from './site.ts';
 
 /** Checks a site of either kind: its files tell which it is. */
@@ -12,7 +13,7 @@ export function checkAnySite(input: SiteInput, options: CheckOptions): SiteCheck
   return {
     ...checked,
     ...(site && problems.length === 0 && { site }),
-    problems: [...problems, ...checked.problems],
-    warnings: [...warnings, ...checked.warnings],
+    problems: withoutRepeated([...problems, ...checked.problems]),
+    warnings: withoutRepeated([...warnings, ...checked.warnings]),
   };
 }

@@ -100,12 +100,17 @@ export function joinProblems(
   return inOrder([...unread, ...judged.filter(({ path }) => !paths.has(path.toLowerCase()))]);
 }
 
-function inOrder(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
+const inOrder = (problems: readonly DocumentProblem[]): readonly DocumentProblem[] =>
+  withoutRepeated(problems).toSorted((a, b) => a.line - b.line || a.column - b.column);
+
+/** Several values that were made of one are told once. */
+export function withoutRepeated(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
+  if (problems.length < 2) return problems;
   const different = new Map(
     problems.map((each) => {
-      const { line, column, path, problem } = each;
-      return [JSON.stringify([line, column, path, problem]), each];
+      const { file, line, column, path, problem } = each;
+      return [JSON.stringify([file, line, column, path, problem]), each];
     }),
   );
-  return [...different.values()].toSorted((a, b) => a.line - b.line || a.column - b.column);
+  return [...different.values()];
 }

@@ -1,9 +1,10 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { convertCluster } from './assisted/cluster.ts';
-import { findResources, type FoundResource } from './find.ts';
+import type { FoundResource } from './find.ts';
 import { convertInstance } from './instance.ts';
 import type { Made } from './make.ts';
+import { AGENT_FILE, findSiteResources, isBeside, isRoot } from './roots.ts';
 import type { SiteFlow } from './shape.ts';
 
 /*
@@ -11,23 +12,12 @@ import type { SiteFlow } from './shape.ts';
  * read leave, with the places of their values in the resources.
  */
 
-/** A resource of one of these kinds is a site, with the others that it refers to. */
-const ROOTS: readonly string[] = ['ClusterInstance', 'AgentClusterInstall'];
-
-const isRoot = ({ kind }: FoundResource): boolean => ROOTS.includes(kind);
-
-const AGENT_FILE = 'agent-config.yaml';
-
-/** Files that openshift-install reads beside resources. */
-const isBeside = ({ path }: SiteFile): boolean =>
-  path === AGENT_FILE || /^(?:openshift|extra-manifests)\//.test(path);
-
 /** The files of a site that has resources in place of them. */
 export function convertResources(
   { name, files, root: wanted }: SiteInput,
   asked: SiteFlow | undefined,
 ): SiteInput {
-  const resources = findResources(files.filter((file) => !isBeside(file)));
+  const resources = findSiteResources(files);
   const roots = resources.filter(
     (each) => isRoot(each) && (wanted === undefined || each.name === wanted),
   );
@@ -72,7 +62,10 @@ function explainRoots(
   roots: readonly FoundResource[],
   resources: readonly FoundResource[],
 ): string {
-  if (roots.length > 0) return `has ${roots.length} times the name "${roots[0]?.name ?? ''}"`;
+  if (roots.length > 0) {
+    const names = roots.map(({ kind, name }) => `${kind} "${name}"`).join(', ');
+    return `has ${roots.length} clusters, but is one site: ${names}`;
+  }
   const isPart = resources.some(({ kind }) => ['ClusterDeployment', 'InfraEnv'].includes(kind));
   return isPart
     ? 'has resources of a cluster, but no AgentClusterInstall'

@@ -1,5 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import { groupBy, objectOrEmpty } from '../../base/lists.ts';
+import { groupBy, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
 import { type Definition, readResourceMembers } from '../../openshift/agent/resource-members.ts';
 import { decodeYaml, type ConfigDocument } from '../../shape/document.ts';
@@ -27,16 +27,28 @@ export type FoundResource = {
 
 /** Documents that are resources; others, and faulty ones, are left out: each reader reads its own again. */
 export const findResources = (files: readonly SiteFile[]): readonly FoundResource[] =>
-  files.flatMap((file) =>
-    cutDocuments(Buffer.from(file.bytes).toString('utf8')).flatMap((piece) => {
-      const { value } = readFound({ file, piece }, HEAD);
-      const { kind = '', apiVersion = '', metadata = {} } = value;
-      const { name = '', namespace } = metadata;
-      if (kind === '' || name === '') return [];
-      const known = { kind, apiVersion, name, file, piece };
-      return [{ ...known, ...(namespace !== undefined && { namespace }) }];
-    }),
-  );
+  files.flatMap((file) => listHeads(file).map((head) => ({ ...head, file })));
+
+type Head = Omit<FoundResource, 'file'>;
+
+/** By the bytes of a file, which may have the resources of many sites. */
+const known = new WeakMap<Uint8Array, readonly Head[]>();
+
+function listHeads(file: SiteFile): readonly Head[] {
+  const { bytes } = file;
+  const heads =
+    known.get(bytes) ??
+    cutDocuments(Buffer.from(bytes).toString('utf8')).flatMap((piece) => readHead(file, piece));
+  known.set(bytes, heads);
+  return heads;
+}
+
+function readHead(file: SiteFile, piece: ManifestPiece): readonly Head[] {
+  const { kind = '', apiVersion = '', metadata = {} } = readFound({ file, piece }, HEAD).value;
+  const { name = '', namespace } = metadata;
+  if (kind === '' || name === '') return [];
+  return [{ kind, apiVersion, name, piece, ...withoutUndefined({ namespace }) }];
+}
 
 /** Reads a document with the lines that it has in its file. */
 export const readFound = <S extends Shape>(

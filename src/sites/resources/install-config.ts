@@ -1,7 +1,16 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { unlessEmpty } from '../../base/text/words.ts';
+import type { MadeValue, WrittenPlace } from '../../shape/document.ts';
 import { readResourceTexts } from './find.ts';
-import { findPullSecret, mergeMembers, NO_OBJECT, readOverrides } from './references.ts';
+import { createPaths, INSTALL_PATHS } from './places.ts';
+import {
+  findPullSecret,
+  keepProxy,
+  mergeMembers,
+  NO_OBJECT,
+  placeOverridden,
+  readOverrides,
+} from './references.ts';
 import type { Conversion, Spec } from './shape.ts';
 
 /* Owns the install-config.yaml of a ClusterInstance, with its pull secret and its overrides. */
@@ -9,8 +18,8 @@ import type { Conversion, Spec } from './shape.ts';
 /** The networks of clusters whose resource names none. */
 const OVN = 'OVNKubernetes';
 
-export function mapInstallConfig(conversion: Conversion): object {
-  const { spec, flow } = conversion;
+export function makeInstanceConfig(conversion: Conversion): MadeValue {
+  const { spec, flow, document } = conversion;
   const install = {
     apiVersion: 'v1',
     baseDomain: spec.baseDomain,
@@ -18,16 +27,24 @@ export function mapInstallConfig(conversion: Conversion): object {
     sshKey: unlessEmpty(spec.sshPublicKey),
     pullSecret: findPullSecret(
       conversion,
-      { document: conversion.document, path: 'spec.pullSecretRef' },
+      { document, path: 'spec.pullSecretRef' },
       spec.pullSecretRef?.name ?? '',
     ),
-    proxy: spec.proxy,
+    proxy: keepProxy(spec.proxy),
     additionalTrustBundle: findBundle(conversion),
     ...(flow === 'agent' ? mapAgentCluster(conversion) : mapSingleNode(spec)),
   };
   const overrides = flow === 'agent' ? readInstanceOverrides(conversion) : {};
   const merged = mergeMembers(withoutUndefined(install), overrides);
-  return mergeMembers(merged, flow === 'agent' ? listFixed(spec) : {}) as object;
+  const toPath = createPaths(INSTALL_PATHS);
+  const placeOf = (path: string): WrittenPlace => ({ document, path: toPath(path) });
+  const isFixed = (path: string): boolean => path === 'networking.networkType';
+  const at = { document, path: 'spec.installConfigOverrides' };
+  const placeAny = placeOverridden(overrides, at, placeOf);
+  return {
+    value: mergeMembers(merged, flow === 'agent' ? listFixed(spec) : {}),
+    placeOf: (path) => (isFixed(path) ? placeOf(path) : placeAny(path)),
+  };
 }
 
 /** Members that siteconfig writes over the overrides (internal/controller/clusterinstance/helper.go). */
@@ -105,7 +122,7 @@ function findBundle(conversion: Conversion): string | undefined {
 }
 
 /** The text was judged with the others; but it may be JSON of another kind. */
-function readInstanceOverrides(conversion: Conversion): object {
+function readInstanceOverrides(conversion: Conversion): Readonly<Record<string, unknown>> {
   const { spec, document, problems } = conversion;
   const { members, why } = readOverrides(spec.installConfigOverrides ?? '');
   if (why === NO_OBJECT) problems.push(document.report('spec.installConfigOverrides', why));

@@ -3,16 +3,10 @@ import { append, withoutUndefined } from '../../base/lists.ts';
 import type { SiteInput } from '../site.ts';
 import { readRendezvousAnnotation } from './annotations.ts';
 import { type FoundResource, indexResources } from './find.ts';
-import { mapInstallConfig } from './install-config.ts';
+import { makeInstanceConfig } from './install-config.ts';
 import { listLost } from './lost.ts';
 import { makeFile, type Made } from './make.ts';
-import {
-  AGENT_PATHS,
-  createPaths,
-  IMAGE_BASED_PATHS,
-  INSTALL_PATHS,
-  type ToPath,
-} from './places.ts';
+import { AGENT_PATHS, createPaths, IMAGE_BASED_PATHS, type ToPath } from './places.ts';
 import { listManifests } from './references.ts';
 import { judgeInstance } from './rules.ts';
 import { type Conversion, readInstance, type SiteFlow, type Spec } from './shape.ts';
@@ -37,40 +31,66 @@ export function convertInstance(
   const conversion: Conversion = { spec, nodes, index, document, problems, warnings, flow };
   append(problems, judgeInstance(conversion));
   const files = convert(conversion);
-  append(warnings, listLost(conversion));
+  const told = new Set(problems.map(({ path }) => path));
+  append(
+    warnings,
+    listLost(conversion).filter(({ path }) => !told.has(path)),
+  );
   return { files, problems, warnings, index };
 }
 
+type FoundFlow = { readonly flow: SiteFlow; readonly problem?: DocumentProblem };
+
 /** The names of the templates that siteconfig brings along tell the flow. */
 function findFlow(
-  { report }: Conversion['document'],
-  { templateRefs = [] }: Spec,
+  document: Conversion['document'],
+  spec: Spec,
   asked: SiteFlow | undefined,
-): { readonly flow: SiteFlow; readonly problem?: DocumentProblem } {
-  const names = templateRefs.map(({ name = '' }) => name);
-  const known = names.map((name): SiteFlow | undefined =>
-    name.startsWith('ibi-') ? 'image-based' : name.startsWith('ai-') ? 'agent' : undefined,
+): FoundFlow {
+  const ofCluster = listTemplates(spec.templateRefs, 'spec.templateRefs');
+  const first = ofCluster.find(({ flow }) => flow !== undefined);
+  const flow = first?.flow ?? asked;
+  if (flow === undefined) return { flow: 'agent', problem: reportUnknown(document, ofCluster) };
+  const wanted = asked ?? flow;
+  const other = [...ofCluster, ...listNodeTemplates(spec)].find(
+    (each) => each.flow !== undefined && each.flow !== wanted,
   );
-  const [first] = known.filter((flow) => flow !== undefined);
-  const flow = first ?? asked ?? 'agent';
-  const path = 'spec.templateRefs';
-  if (first !== undefined && asked !== undefined && first !== asked) {
-    const problem = report(
-      path,
-      `${names.join(', ')} are for the flow ${first}, but --flow is ${asked}`,
-    );
-    return { flow, problem };
-  }
-  if (first !== undefined || asked !== undefined) return { flow };
-  const why =
-    names.length === 0
-      ? 'missing cluster-level template reference'
-      : `${names.join(', ')}: names of templates tell the flow by ai- or ibi-, and these do not`;
-  return {
-    flow,
-    problem: report(path, why, { hint: 'say it with --flow agent or --flow image-based' }),
-  };
+  if (!other?.flow) return { flow };
+  const whose = asked ? `--flow is ${asked}` : `${first?.name ?? ''} is for the flow ${flow}`;
+  const problem = `${other.name} is for the flow ${other.flow}, but ${whose}`;
+  return { flow, problem: document.report(other.path, problem) };
 }
+
+function reportUnknown(
+  { report }: Conversion['document'],
+  templates: readonly Template[],
+): DocumentProblem {
+  const names = templates.map(({ name }) => name).join(', ');
+  const why =
+    names === ''
+      ? 'missing cluster-level template reference'
+      : `${names}: names of templates tell the flow by ai- or ibi-, and these do not`;
+  const hint = 'say it with --flow agent or --flow image-based';
+  return report('spec.templateRefs', why, { hint });
+}
+
+type Template = {
+  readonly name: string;
+  readonly path: string;
+  readonly flow: SiteFlow | undefined;
+};
+
+const listNodeTemplates = ({ nodes = [] }: Spec): readonly Template[] =>
+  nodes.flatMap(({ templateRefs }, index) =>
+    listTemplates(templateRefs, `spec.nodes[${index}].templateRefs`),
+  );
+
+const listTemplates = (references: Spec['templateRefs'] = [], path: string): readonly Template[] =>
+  references.map(({ name = '' }, index) => ({
+    name,
+    path: `${path}[${index}]`,
+    flow: name.startsWith('ibi-') ? 'image-based' : name.startsWith('ai-') ? 'agent' : undefined,
+  }));
 
 function convert(conversion: Conversion): SiteInput['files'] {
   const { document, flow, spec } = conversion;
@@ -81,7 +101,7 @@ function convert(conversion: Conversion): SiteInput['files'] {
     name,
   }));
   return [
-    write('install-config.yaml', mapInstallConfig(conversion), createPaths(INSTALL_PATHS)),
+    makeFile('install-config.yaml', makeInstanceConfig(conversion)),
     flow === 'agent'
       ? write('agent-config.yaml', mapAgentConfig(conversion), createPaths(AGENT_PATHS))
       : write('image-based-config.yaml', mapImageBased(conversion), createPaths(IMAGE_BASED_PATHS)),

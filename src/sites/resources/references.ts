@@ -1,8 +1,9 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { findMember } from '../../shape/decode-yaml.ts';
-import type { WrittenPlace } from '../../shape/document.ts';
+import { type MadeValue, readPath, type WrittenPlace } from '../../shape/document.ts';
 import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
+import type { Plain } from '../../shape/shape.ts';
 import type { SiteFile } from '../site.ts';
 import { type FoundResource, readResourceTexts, type ResourceIndex } from './find.ts';
 
@@ -96,3 +97,17 @@ export const mergeMembers = (under: unknown, over: unknown): unknown =>
         ),
       }
     : over;
+
+/** Places values of overrides at the overrides, and others where another function says. */
+export const placeOverridden =
+  (
+    members: Overrides['members'],
+    overrides: WrittenPlace,
+    placeOf: MadeValue['placeOf'],
+  ): MadeValue['placeOf'] =>
+  (path) =>
+    path !== '' && readPath(members as Plain, path) !== undefined ? overrides : placeOf(path);
+
+/** Hubs take an empty proxy as none. */
+export const keepProxy = <Proxy extends object>(proxy?: Proxy): Proxy | undefined =>
+  proxy && Object.values(proxy).some((text) => text !== '') ? proxy : undefined;

@@ -25,6 +25,49 @@ const checkVersion: Rule = ({ document: { value, report } }) =>
     ? []
     : [report('apiVersion', `a ClusterInstance has the version ${API_VERSION}`)];
 
+/** Members that the API requires, and that no rule of install-config asks for (config/crd/bases). */
+const checkRequired: Rule = ({ spec, nodes, document: { report } }) => {
+  const lacks = (path: string): DocumentProblem => report(path, 'Required value');
+  return [
+    ...((spec.clusterImageSetNameRef ?? '') === '' ? [lacks('spec.clusterImageSetNameRef')] : []),
+    ...nodes.flatMap(({ bmcAddress = '', bmcCredentialsName, bootMACAddress = '' }, index) => {
+      const path = `spec.nodes[${index}]`;
+      return [
+        ...(bmcAddress === '' ? [lacks(`${path}.bmcAddress`)] : []),
+        ...((bmcCredentialsName?.name ?? '') === '' ? [lacks(`${path}.bmcCredentialsName`)] : []),
+        ...(bootMACAddress === '' ? [lacks(`${path}.bootMACAddress`)] : []),
+      ];
+    }),
+  ];
+};
+
+const ARCHITECTURES: readonly string[] = ['x86_64', 'aarch64', 'multi'];
+
+/** A medium has one architecture. */
+const checkArchitectures: Rule = ({ spec, nodes, document: { report } }) => {
+  const judge = (path: string, name: string | undefined, known = ARCHITECTURES) => {
+    if (name === 'multi' && known === ARCHITECTURES) {
+      const hint = 'write x86_64 or aarch64, as the medium has it';
+      return [report(path, 'multi: a medium has one architecture', { hint })];
+    }
+    if (name === undefined || known.includes(name)) return [];
+    return [report(path, `Unsupported value: "${name}": supported values: ${quoted(known)}`)];
+  };
+  const cluster = spec.cpuArchitecture ?? 'x86_64';
+  return [
+    ...judge('spec.cpuArchitecture', spec.cpuArchitecture),
+    ...nodes.flatMap(({ cpuArchitecture: name }, index) => {
+      const path = `spec.nodes[${index}].cpuArchitecture`;
+      const unknown = judge(path, name, ARCHITECTURES.slice(0, 2));
+      if (unknown.length > 0 || name === undefined || ['multi', name].includes(cluster))
+        return unknown;
+      return [
+        report(path, `${name}: the cluster is for ${cluster}, and a medium has one architecture`),
+      ];
+    }),
+  ];
+};
+
 const checkTemplates: Rule = ({ nodes, document: { report } }) =>
   nodes.flatMap(({ hostName = '', templateRefs = [] }, index) =>
     templateRefs.length > 0
@@ -114,6 +157,14 @@ function findMiscount(
     : undefined;
 }
 
-const RULES: readonly Rule[] = [checkVersion, checkTemplates, checkTexts, checkRoles, checkType];
+const RULES: readonly Rule[] = [
+  checkVersion,
+  checkRequired,
+  checkTemplates,
+  checkTexts,
+  checkRoles,
+  checkType,
+  checkArchitectures,
+];
 
 export const judgeInstance: Rule = (conversion) => RULES.flatMap((rule) => rule(conversion));

@@ -19,7 +19,6 @@ import {
   REFUSED,
   UNUSED,
   type MemberSource,
-  type SiteList,
   type SiteMember,
   type SiteProblem,
   findLabelFault,
@@ -28,6 +27,8 @@ import {
   isIgnoredFile,
   parseMemberPath,
 } from './list.ts';
+
+import type { ResourceList } from './split.ts';
 
 /* Owns the sorting of a folder's or an archive's members into sites. */
 
@@ -58,7 +59,7 @@ type Parsed = {
  *
  * @throws ConfigError `sites.too-large`
  */
-export function listMembers(source: MemberSource): SiteList {
+export function listMembers(source: MemberSource): ResourceList {
   const problems: SiteProblem[] = [];
   const found = new Map<string, Found>();
   const parsed = source.members.flatMap(parseMember);
@@ -267,7 +268,7 @@ function toList(
   source: MemberSource,
   sites: readonly Found[],
   strays: readonly SiteProblem[],
-): SiteList {
+): ResourceList {
   const sorted = [...sites].sort((a, b) => (a.name < b.name ? -1 : 1));
   const problems = [...strays, ...sorted.flatMap((site) => site.problems)];
   const good = sorted.filter((site) => !site.problems.some(isError));
@@ -278,6 +279,7 @@ function toList(
   const files = new Map(good.map((site) => [site.name, site]));
   return {
     names: [...files.keys()],
+    ofResources: good.filter(hasResources).map(({ name }) => name),
     problems,
     async open(name) {
       const site = files.get(name);

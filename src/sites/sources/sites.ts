@@ -6,6 +6,7 @@ import { readFilled } from './fill.ts';
 import { readFolder } from './folder.ts';
 import type { MemberSource, SiteList } from './list.ts';
 import { listMembers } from './members.ts';
+import { splitSites } from './split.ts';
 import { readTar } from './tar.ts';
 import { readZip } from './zip.ts';
 
@@ -57,7 +58,7 @@ export async function listSites(path: string, options: SiteListOptions): Promise
   }
   const source = await readSource(path, kind, signal);
   try {
-    return listMembers(source);
+    return await splitSites(listMembers(source));
   } catch (error) {
     await source.close();
     throw error;

@@ -12,7 +12,14 @@ import {
   BAREMETAL,
 } from '../../support/agent-sites.ts';
 import { agentLiveIgnition } from '../../support/agent-medium.ts';
-import { clusterInstance, instanceTree } from '../../support/cluster-instances.ts';
+import {
+  agentInstance,
+  imageBasedInstance,
+  INSTANCE_NETWORKS,
+  instanceNode,
+  instanceTree,
+  OF_SEED,
+} from '../../support/cluster-instances.ts';
 import { makeLiveMedium } from '../../support/config-image.ts';
 import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import type { ConfigIsoWorld } from '../../support/config-iso-world.ts';
@@ -28,52 +35,8 @@ useConfigIsoWorld((made) => {
   ({ world, keys } = made);
 });
 
-type Members = Readonly<Record<string, unknown>>;
-
 const inSites = (tree: Tree): Tree =>
   Object.fromEntries(Object.entries(tree).map(([path, text]) => [`sites/${path}`, text]));
-
-const NETWORKS = {
-  machineNetwork: [{ cidr: '192.0.2.0/24' }],
-  clusterNetwork: [{ cidr: '10.128.0.0/14', hostPrefix: 23 }],
-  serviceNetwork: [{ cidr: '172.30.0.0/16' }],
-};
-
-/** A node in the words of a ClusterInstance. */
-function nodeOf(index: number, more: Members = {}): Members {
-  const { hostname, role, interfaces, networkConfig } = agentHost(index, 'master');
-  return {
-    hostName: hostname,
-    role,
-    bmcAddress: `redfish-virtualmedia+https://192.0.2.${200 + index}/redfish/v1/Systems/1`,
-    bmcCredentialsName: { name: `bmc-${index}` },
-    bootMACAddress: `52:54:00:00:00:0${index + 1}`,
-    templateRefs: [{ name: 'ai-node-templates-v1', namespace: 'open-cluster-management' }],
-    nodeNetwork: { interfaces, config: networkConfig },
-    ...more,
-  };
-}
-
-const agentInstance = (more: Members = {}): Members =>
-  clusterInstance('site1', {
-    templateRefs: [{ name: 'ai-cluster-templates-v1', namespace: 'open-cluster-management' }],
-    nodes: [nodeOf(0), nodeOf(1), nodeOf(2)],
-    apiVIPs: ['192.0.2.5'],
-    ingressVIPs: ['192.0.2.6'],
-    cpuArchitecture: 'x86_64',
-    sshPublicKey: agentInstallConfig()['sshKey'],
-    ...NETWORKS,
-    ...more,
-  });
-
-const imageBasedInstance = (more: Members = {}): Members =>
-  clusterInstance('site1', {
-    templateRefs: [{ name: 'ibi-cluster-templates-v1', namespace: 'open-cluster-management' }],
-    nodes: [nodeOf(0)],
-    machineNetwork: NETWORKS.machineNetwork,
-    additionalNTPSources: ['192.0.2.1'],
-    ...more,
-  });
 
 const errorsOf = async (tree: Tree, ...args: readonly string[]): Promise<string> => {
   world.write(inSites(tree));
@@ -92,7 +55,10 @@ describe('a ClusterInstance of a seed', () => {
           metadata: { name: 'site1' },
           controlPlane: { name: 'master', replicas: 1 },
           compute: [{ name: 'worker', replicas: 0 }],
-          networking: { networkType: 'OVNKubernetes', machineNetwork: NETWORKS.machineNetwork },
+          networking: {
+            networkType: 'OVNKubernetes',
+            machineNetwork: INSTANCE_NETWORKS.machineNetwork,
+          },
           platform: { none: {} },
           pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}',
         }),
@@ -125,8 +91,8 @@ describe('a ClusterInstance of a seed', () => {
 
   it('is refused with two nodes, and warned of what belongs to the seed', async () => {
     const instance = imageBasedInstance({
-      nodes: [nodeOf(0), nodeOf(1)],
-      clusterNetwork: NETWORKS.clusterNetwork,
+      nodes: [instanceNode(0, OF_SEED), instanceNode(1, OF_SEED)],
+      clusterNetwork: INSTANCE_NETWORKS.clusterNetwork,
     });
     const told = await errorsOf(instanceTree('site1', [instance]));
     expect(told).toMatch(
@@ -226,7 +192,7 @@ describe('a ClusterInstance', () => {
     [
       'twice in a folder',
       instanceTree('site1', [agentInstance(), agentInstance()]),
-      /has 2 times the name "site1"/,
+      /name "site1" of the ClusterInstance is the name of another site, too/,
     ],
     [
       'with a manifest that leaves its folder',
@@ -244,7 +210,9 @@ describe('a ClusterInstance', () => {
     [
       'with a host name that no host can have',
       instanceTree('site1', [
-        agentInstance({ nodes: [nodeOf(0, { hostName: 'A_B' }), nodeOf(1), nodeOf(2)] }),
+        agentInstance({
+          nodes: [instanceNode(0, { hostName: 'A_B' }), instanceNode(1), instanceNode(2)],
+        }),
       ]),
       /clusterinstance.yaml:\d+:\d+: spec.nodes\[0\].hostName: Invalid value: "A_B"/,
     ],
@@ -261,14 +229,18 @@ describe('a ClusterInstance', () => {
     [
       'with arguments of a node that are not JSON',
       instanceTree('site1', [
-        agentInstance({ nodes: [nodeOf(0, { installerArgs: '[' }), nodeOf(1), nodeOf(2)] }),
+        agentInstance({
+          nodes: [instanceNode(0, { installerArgs: '[' }), instanceNode(1), instanceNode(2)],
+        }),
       ]),
       /spec.nodes\[0\].installerArgs: invalid JSON field\(s\): installerArgs \[Node: Hostname=m0.example.com\] is not/,
     ],
     [
       'with a node without templates',
       instanceTree('site1', [
-        agentInstance({ nodes: [nodeOf(0), nodeOf(1), nodeOf(2, { templateRefs: [] })] }),
+        agentInstance({
+          nodes: [instanceNode(0), instanceNode(1), instanceNode(2, { templateRefs: [] })],
+        }),
       ]),
       /missing node-level template reference for node "m2.example.com"/,
     ],
@@ -299,13 +271,63 @@ describe('a ClusterInstance', () => {
     ],
     [
       'of a seed with a worker',
-      instanceTree('site1', [imageBasedInstance({ nodes: [nodeOf(0, { role: 'worker' })] })]),
+      instanceTree('site1', [
+        imageBasedInstance({ nodes: [instanceNode(0, { ...OF_SEED, role: 'worker' })] }),
+      ]),
       /spec.nodes\[0\].role: the node of a site from a seed is a master, not a worker/,
     ],
     [
       'of a seed with a type of many nodes',
       instanceTree('site1', [imageBasedInstance({ clusterType: 'HighlyAvailable' })]),
       /spec.clusterType: a site from a seed is of the type SNO/,
+    ],
+    [
+      'without the name of a release',
+      instanceTree('site1', [agentInstance({ clusterImageSetNameRef: undefined })]),
+      /spec.clusterImageSetNameRef: Required value/,
+    ],
+    [
+      'with a node without a controller',
+      instanceTree('site1', [
+        agentInstance({
+          nodes: [instanceNode(0, { bmcAddress: undefined }), instanceNode(1), instanceNode(2)],
+        }),
+      ]),
+      /spec.nodes\[0\].bmcAddress: Required value/,
+    ],
+    [
+      'with a node without a login of its controller',
+      instanceTree('site1', [
+        agentInstance({
+          nodes: [instanceNode(0, { bmcCredentialsName: {} }), instanceNode(1), instanceNode(2)],
+        }),
+      ]),
+      /spec.nodes\[0\].bmcCredentialsName: Required value/,
+    ],
+    [
+      'with templates of both flows',
+      instanceTree('site1', [
+        agentInstance({ nodes: [instanceNode(0, OF_SEED), instanceNode(1), instanceNode(2)] }),
+      ]),
+      /spec.nodes\[0\].templateRefs\[0\]: ibi-node-templates-v1 is for the flow image-based, but ai-/,
+    ],
+    [
+      'for several architectures',
+      instanceTree('site1', [agentInstance({ cpuArchitecture: 'multi' })]),
+      /spec.cpuArchitecture: multi: a medium has one architecture/,
+    ],
+    [
+      'with a node of another architecture',
+      instanceTree('site1', [
+        agentInstance({
+          nodes: [
+            instanceNode(0, { cpuArchitecture: 'aarch64' }),
+            instanceNode(1),
+            instanceNode(2),
+          ],
+        }),
+      ]),
+      /spec.nodes\[0\].cpuArchitecture: aarch64: the cluster is for x86_64/,
     ],
   ] as const)('is refused %s, at its own place', async (_, tree, expected) => {
     const told = await errorsOf(tree);
@@ -318,13 +340,32 @@ describe('a ClusterInstance', () => {
     expect(await errorsOf(tree, '--flow', 'agent')).not.toContain('templates');
     expect(
       await errorsOf(instanceTree('site1', [agentInstance()]), '--flow', 'image-based'),
-    ).toContain('are for the flow agent, but --flow is image-based');
+    ).toContain('is for the flow agent, but --flow is image-based');
   });
+
+  it('tells a fault of overrides once, and at the overrides', async () => {
+    const installConfigOverrides = '{"networking":{"clusterNetwork":[{"cidr":"x"}]}}';
+    const told = await errorsOf(instanceTree('site1', [agentInstance({ installConfigOverrides })]));
+    expect(told.match(/: spec\.\w+: Invalid value: "x"/g)).toEqual([
+      ': spec.installConfigOverrides: Invalid value: "x"',
+    ]);
+  });
+
+  it.each([agentInstance({ proxy: {} }), imageBasedInstance({ proxy: {} })])(
+    'may have an empty proxy, which is none: %#',
+    async (instance) => {
+      expect(await errorsOf(instanceTree('site1', [instance]))).not.toContain('proxy');
+    },
+  );
 
   it('tells what has no place, by name', async () => {
     const instance = agentInstance({
       diskEncryption: { type: 'tpmv2' },
-      nodes: [nodeOf(0, { installerArgs: '["-n"]', nodeLabels: { a: 'b' } }), nodeOf(1), nodeOf(2)],
+      nodes: [
+        instanceNode(0, { installerArgs: '["-n"]', nodeLabels: { a: 'b' } }),
+        instanceNode(1),
+        instanceNode(2),
+      ],
     });
     const told = await errorsOf(instanceTree('site1', [instance]));
     for (const member of ['diskEncryption', 'installerArgs', 'nodeLabels']) {

@@ -8,6 +8,7 @@ import type { SiteFile } from '../../site.ts';
 import { type FoundResource, indexResources } from '../find.ts';
 import { makeFile, type Made } from '../make.ts';
 import { listManifests } from '../references.ts';
+import { AGENT_FILE } from '../roots.ts';
 import { makeAgentConfig } from './hosts.ts';
 import { makeInstallConfig } from './install.ts';
 import { type ClusterParts, gatherParts, placeIn } from './parts.ts';
@@ -17,8 +18,6 @@ import { judgeParts, listLostParts } from './rules.ts';
  * Owns the conversion of an AgentClusterInstall with its ClusterDeployment, InfraEnv, NMStateConfigs, pull Secret
  * and BareMetalHosts.
  */
-
-const AGENT_NAME = 'agent-config.yaml';
 
 export function convertCluster(
   root: FoundResource,
@@ -34,7 +33,7 @@ export function convertCluster(
   append(warnings, listLostParts(parts));
   const made = makeFiles(
     parts,
-    files.find(({ path }) => path === AGENT_NAME),
+    files.find(({ path }) => path === AGENT_FILE),
   );
   return { files: made, problems, warnings, index };
 }
@@ -54,7 +53,7 @@ function makeFiles(parts: ClusterParts, given: SiteFile | undefined): readonly S
       });
   return [
     makeFile('install-config.yaml', install),
-    ...(agent ? [makeFile(AGENT_NAME, agent)] : given ? [given] : []),
+    ...(agent ? [makeFile(AGENT_FILE, agent)] : given ? [given] : []),
     ...listManifests(parts, listReferences(parts), 'openshift'),
   ];
 }

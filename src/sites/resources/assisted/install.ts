@@ -1,13 +1,17 @@
 import { withoutUndefined } from '../../../base/lists.ts';
 import { unlessEmpty } from '../../../base/text/words.ts';
 import { INSTALL_OVERRIDES } from '../../../openshift/agent/install-overrides.ts';
-import type { MadeValue, WrittenPlace } from '../../../shape/document.ts';
-import { readPath } from '../../../shape/document.ts';
-import type { Plain } from '../../../shape/shape.ts';
-import { findPullSecret, mergeMembers, readOverrides } from '../references.ts';
+import type { MadeValue } from '../../../shape/document.ts';
+import {
+  findPullSecret,
+  keepProxy,
+  mergeMembers,
+  placeOverridden,
+  readOverrides,
+} from '../references.ts';
 import { toGoName } from '../install-config.ts';
 import { createPaths, type Paths } from '../places.ts';
-import { type ClusterParts, type InstallSpec, placeIn, type WrittenProxy } from './parts.ts';
+import { type ClusterParts, type InstallSpec, placeIn } from './parts.ts';
 
 /* Owns the install-config.yaml of a cluster that an AgentClusterInstall describes, and the places of its values. */
 
@@ -20,7 +24,7 @@ export function makeInstallConfig(parts: ClusterParts): MadeValue {
   if (why !== undefined) problems.push(install.document.report(OVERRIDES_PATH, why));
   return {
     value: mergeMembers(mapInstall(parts), members),
-    placeOf: createPlacing(parts, members as Plain),
+    placeOf: placeOverridden(members, placeIn(install, OVERRIDES_PATH), createPlacing(parts)),
   };
 }
 
@@ -39,16 +43,13 @@ function mapInstall(parts: ClusterParts): object {
       placeIn(deployment, 'spec.pullSecretRef'),
       pullSecretRef?.name ?? '',
     ),
-    proxy: isProxy(spec.proxy) ? spec.proxy : undefined,
+    proxy: keepProxy(spec.proxy),
     additionalTrustBundle: unlessEmpty(infraEnv.additionalTrustBundle),
     networking: mapNetworking(spec),
     platform: mapPlatform(spec),
     ...mapPools(spec, infraEnv.cpuArchitecture),
   });
 }
-
-const isProxy = (proxy: WrittenProxy = {}): boolean =>
-  Object.values(proxy).some((text) => text !== '');
 
 const mapNetworking = ({ networking = {} }: Partial<InstallSpec>): object => {
   const { networkType, machineNetwork, clusterNetwork, serviceNetwork } = networking;
@@ -122,20 +123,16 @@ const OF_INSTALL: Paths = [
   [/^$/, 'spec'],
 ];
 
-/** Values of the overrides are at the overrides. */
-function createPlacing(
-  { install, deployment, infraEnvs }: ClusterParts,
-  overrides: Plain,
-): (path: string) => WrittenPlace {
+/** Members that no resource has are those of the overrides. */
+function createPlacing({ install, deployment, infraEnvs }: ClusterParts): MadeValue['placeOf'] {
   const of = [
     [deployment, OF_DEPLOYMENT],
     [infraEnvs[0], OF_INFRA_ENV],
     [install, OF_INSTALL],
   ] as const;
   return (path) => {
-    const isOverridden = path !== '' && readPath(overrides, path) !== undefined;
     const known = of.find(([, paths]) => paths.some(([written]) => written.test(path)));
-    if (isOverridden || !known) return placeIn(install, OVERRIDES_PATH);
+    if (!known) return placeIn(install, OVERRIDES_PATH);
     const [part, paths] = known;
     return placeIn(part, createPaths(paths)(path));
   };

@@ -1,0 +1,39 @@
+import type { SiteFile } from '../site.ts';
+import { findResources, type FoundResource } from './find.ts';
+
+/* Owns the resources that are a site, with the others that they refer to. */
+
+const ROOTS: readonly string[] = ['ClusterInstance', 'AgentClusterInstall'];
+
+export type SiteRoot = {
+  readonly name: string;
+  readonly kind: string;
+  /** Name of its file in problems. */
+  readonly file: string;
+};
+
+export const AGENT_FILE = 'agent-config.yaml';
+
+/** Files that openshift-install reads beside resources. */
+export const isBeside = ({ path }: SiteFile): boolean =>
+  path === AGENT_FILE || /^(?:openshift|extra-manifests)\//.test(path);
+
+export const isRoot = ({ kind }: FoundResource): boolean => ROOTS.includes(kind);
+
+export const findSiteResources = (files: readonly SiteFile[]): readonly FoundResource[] =>
+  findResources(files.filter((file) => !isBeside(file)));
+
+export const listRoots = (files: readonly SiteFile[]): readonly SiteRoot[] =>
+  findSiteResources(files)
+    .filter(isRoot)
+    .map(({ name, kind, file }) => ({ name, kind, file: file.shownAs }));
+
+const ROOT_KIND = /\bkind["']?\s*:\s*["']?(?:ClusterInstance|AgentClusterInstall)\b/g;
+
+/** False if the texts cannot name several roots: reading them as YAML would take longer. */
+export function mayHaveRoots(files: readonly SiteFile[]): boolean {
+  const counts = files.map(
+    ({ bytes }) => Buffer.from(bytes).toString('latin1').match(ROOT_KIND)?.length ?? 0,
+  );
+  return counts.reduce((sum, count) => sum + count, 0) > 1;
+}
