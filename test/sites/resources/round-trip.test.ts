@@ -59,7 +59,13 @@ const FENCED =
   'credentials of fencing are in a file of hosts and in no manifest: two nodes without them are refused';
 
 /** Cases that manifests cannot describe, with the reason. */
-const REFUSED: Readonly<Record<string, string>> = { '14-tnf': FENCED, '15-tnf-nofs': FENCED };
+const REFUSED: Readonly<Record<string, string>> = {
+  '14-tnf': FENCED,
+  '15-tnf-nofs': FENCED,
+  'c55': FENCED,
+  'c57': FENCED,
+  'c60': FENCED,
+};
 
 /** Files that manifests cannot describe, with the reason. */
 const LOST: Readonly<Record<string, { readonly files: RegExp; readonly why: string }>> = {

@@ -1,7 +1,12 @@
 import type { DocumentProblem } from '../../../base/errors.ts';
-import { append } from '../../../base/lists.ts';
-import { decodeMade } from '../../../shape/document.ts';
-import { AGENT_CONFIG, AGENT_INSTALL_CONFIG, AGENT_PUBLIC_KEYS } from '../../agent/documents.ts';
+import { append, objectOrEmpty } from '../../../base/lists.ts';
+import { decodeMade, type MadeValue } from '../../../shape/document.ts';
+import {
+  AGENT_CONFIG,
+  AGENT_INSTALL_CONFIG,
+  AGENT_PUBLIC_KEYS,
+  type WrittenAgentConfig,
+} from '../../agent/documents.ts';
 import { listAgentHosts } from '../../agent/read-cluster.ts';
 import { readSiteDocument } from '../../documents.ts';
 import type { SiteFile } from '../../site.ts';
@@ -52,10 +57,22 @@ function makeFiles(parts: ClusterParts, given: SiteFile | undefined): readonly S
         overrides: install.placeOf('platform.baremetal.hosts'),
       });
   return [
-    makeFile('install-config.yaml', install),
+    makeFile('install-config.yaml', hasHosts(agent ?? read) ? withoutHosts(install) : install),
     ...(agent ? [makeFile(AGENT_FILE, agent)] : given ? [given] : []),
     ...listManifests(parts, listReferences(parts), 'openshift'),
   ];
+}
+
+const hasHosts = (agent: Pick<MadeValue, 'value'> | undefined): boolean =>
+  ((agent?.value as WrittenAgentConfig | undefined)?.hosts ?? []).length > 0;
+
+/** Overrides have the controllers of all hosts, also of those that agent-config.yaml has; that counts. */
+function withoutHosts({ value, placeOf }: MadeValue): MadeValue {
+  const { platform, ...others } = objectOrEmpty(value);
+  const { baremetal, ...kinds } = objectOrEmpty(platform);
+  if (baremetal === undefined) return { value, placeOf };
+  const rest = { ...objectOrEmpty(baremetal), hosts: [] };
+  return { value: { ...others, platform: { ...kinds, baremetal: rest } }, placeOf };
 }
 
 function listReferences({ install }: ClusterParts): Parameters<typeof listManifests>[1] {
