@@ -91,10 +91,10 @@ const listDeployment = ({
   ...plan
 }: DeploymentIsoPlan): readonly ReportRow[] => [
   ['metal', say`${metal.from}`],
-  ['disk image', say`${formatSize(diskSize)}, of which ${formatSize(contentSize)} are not holes`],
+  ['disk', say`${formatSize(diskSize)}, of which ${formatSize(contentSize)} are not holes`],
   ...listDiskPartitions(partitions),
   ['target', say`${describeTarget(plan)}`],
-  ...(plan.postScript === undefined ? [] : [['afterwards', say`${plan.postScript}`] as const]),
+  ...(plan.postScript === undefined ? [] : [['then', say`${plan.postScript}`] as const]),
 ];
 
 function describeTarget({

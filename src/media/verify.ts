@@ -141,7 +141,10 @@ async function verifyCarried(iso: IsoImage, { findings, options }: Work): Promis
     if (!disk) return;
     const data = await openIso(disk.data.access);
     const index = await readIndex(data);
-    if (index) findings.index = index;
+    if (index) {
+      findings.index = index;
+      findings.checked = { ...findings.checked, images: index.images.length };
+    }
     await verifyOpened(data, { findings, options });
   });
 }

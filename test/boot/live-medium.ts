@@ -24,6 +24,8 @@ export type LiveMedium = {
   readonly waiting: string;
   /** A disk image of the same release, whose own boot loader is GRUB for the BIOS. */
   readonly disk: string;
+  /** A deployment ISO with that disk image, for /dev/vdb; its post-script then writes /dev/vdc, too. */
+  readonly deployment: string;
   readonly version: string;
   readonly releaseImage: string;
   /** With these the live system says what it proves of itself. */
@@ -94,10 +96,10 @@ export async function makeLiveMedium(work: string): Promise<LiveMedium> {
     await runProcess('cmp', ['appliance.iso', 'site.iso'], { cwd: work });
     const waiting = await writeWaitingConfig({ work, registry, release });
     await sealift('build', 'live-iso', waiting, '--output', 'waiting.iso', '--base-iso', base);
-    const disk = await buildDisk({ work, base, config, proof }, sealift);
+    const { disk, deployment } = await buildDisks({ work, base, config, proof }, sealift);
     const [iso, other] = ['site.iso', 'waiting.iso'].map((name) => join(work, name));
     const { version, reference: releaseImage } = release;
-    return { iso: iso ?? '', waiting: other ?? '', disk, version, releaseImage, proof };
+    return { iso: iso ?? '', waiting: other ?? '', disk, deployment, version, releaseImage, proof };
   } finally {
     await registry.stop();
   }
@@ -111,17 +113,30 @@ type DiskInput = {
 };
 
 /** The live system has no AppArmor tools, and says what it proves only when it is asked. */
-async function buildDisk(
+async function buildDisks(
   { work, base, config, proof }: DiskInput,
   sealift: (...args: readonly string[]) => Promise<unknown>,
-): Promise<string> {
+): Promise<Pick<LiveMedium, 'disk' | 'deployment'>> {
   await makeBootableMetal(work);
   const overlay = join(work, 'disk.yaml');
   await writeFile(overlay, stringify({ build: { kernelArguments: [...proof, 'apparmor=0'] } }));
-  const inputs = ['--metal-image', 'metal.raw', '--base-iso', base, '--output', 'disk.raw'];
-  await sealift('build', 'disk-image', config, overlay, ...inputs);
-  return join(work, 'disk.raw');
+  const inputs = [config, overlay, '--metal-image', 'metal.raw', '--base-iso', base];
+  const [disk, deployment] = [join(work, 'disk.raw'), join(work, 'deployment.iso')];
+  await sealift('build', 'disk-image', ...inputs, '--output', disk);
+  await writeFile(join(work, 'after.sh'), AFTER_DEPLOYMENT);
+  const target = ['--target-device', '/dev/vdb', '--post-script', 'after.sh'];
+  await sealift('build', 'deployment-iso', ...inputs, ...target, '--output', deployment);
+  return { disk, deployment };
 }
+
+/** Deploys a second disk, in the way of a person after a dry run, and ends with a status that does not count. */
+const AFTER_DEPLOYMENT = `#!/bin/bash
+[[ -e /run/again ]] && exit
+touch /run/again
+/usr/local/bin/deploy.sh /dev/vdc
+/usr/local/bin/deploy.sh /dev/vda || echo "PROOF the medium is refused"
+exit 3
+`;
 
 const STAND_IN = join(import.meta.dirname, 'installer');
 

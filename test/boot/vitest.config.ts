@@ -3,7 +3,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { defineConfig } from 'vitest/config';
 
 /** The files whose guests run longest: whatever starts last is waited for alone. */
-const LONGEST = ['installed-host', 'installation-iso', 'live-iso', 'network-boot'];
+const LONGEST = [
+  'installed-host',
+  'deployment-iso',
+  'installation-iso',
+  'live-iso',
+  'network-boot',
+];
 
 class LongestFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -214,10 +214,19 @@ describe.skipIf(!hasTools)('a deployment ISO', () => {
 
 describe.skipIf(!hasTools)('a deployment ISO for a dry run', () => {
   test('is made if core can log in, and its program writes nothing by itself', async () => {
-    await world.writeConfig('userCorePass: "secret-of-core"');
+    await world.writeConfig(
+      `  embed: { pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}' }`,
+      'userCorePass: "secret-of-core"',
+    );
     await expectDone(build('--dry-run', '--output', 'dry.iso'));
     const { config, files } = await readIgnition('dry.iso');
     expect(config).toMatch(/"passwordHash":"\$6\$/);
     expect(files.get('/usr/local/bin/deploy.sh')).toContain("dry_run='yes'\n");
+  });
+
+  test('is not pushed without consent: the disk image on it has a pull secret', async () => {
+    const { exitCode, stderr } = await world.run('push', 'dry.iso', 'oci://127.0.0.1:1/a/b:c');
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.allow-secrets]')]);
+    expect(stderr).toContain('a password, a pull secret');
   });
 });

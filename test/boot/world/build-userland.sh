@@ -9,6 +9,8 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 
 packages=systemd,systemd-sysv,dbus,podman,crun,conmon,netavark,ca-certificates,curl,iproute2,jq,rsync,udev,cpio
+# sfdisk, which CoreOS has.
+packages+=,fdisk
 # polkitd, which network-manager needs, wants a login manager, a name that debootstrap does not resolve.
 packages+=,network-manager,libpam-systemd
 if ! debootstrap --variant=minbase --include="$packages" bookworm "$root" \
