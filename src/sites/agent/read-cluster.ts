@@ -25,7 +25,7 @@ import { listVips } from './vips.ts';
 
 /* Reads the cluster out of install-config.yaml and agent-config.yaml that have no problem. */
 
-type Rest = Pick<AgentCluster, 'manifests'> & Pick<Partial<AgentCluster>, 'agentConfig'>;
+type Rest = Pick<AgentCluster, 'manifests' | 'agentConfig' | 'installMembers'>;
 
 export function readAgentCluster(
   install: WrittenAgentInstall,
