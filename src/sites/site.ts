@@ -36,6 +36,8 @@ export type SiteInput = {
   readonly isOfResources?: boolean;
   /** Name of the resource that is the site, if the files have several. */
   readonly root?: string;
+  /** Members of an AgentClusterInstall that no file of a site can say. */
+  readonly installMembers?: Readonly<Record<string, unknown>>;
   /** The documents that the site was made of; absent: all of its files. */
   readonly madeOf?: readonly SiteFile[];
   /** Found while the files were made of resources. */

@@ -71,6 +71,8 @@ export type AgentCluster = {
   };
   readonly trustBundle?: string;
   readonly ntpSources?: readonly string[];
+  /** Members of the AgentClusterInstall without a counterpart in install-config. */
+  readonly installMembers?: Members;
   /** Members of install-config that only its overrides carry, in the order in which Go writes them. */
   readonly overrides: Members;
   readonly fencing: readonly FencingCredential[];

@@ -114,6 +114,7 @@ function mapInstall(cluster: AgentCluster, { imageSet }: ReleaseManifests): Memb
       proxy: mapProxy(cluster),
       sshPublicKey: unlessEmpty(trimKey(cluster)),
       ...mapPlatform(platform),
+      ...cluster.installMembers,
     },
     status: {
       debugInfo: { eventsURL: '', logsURL: '' },

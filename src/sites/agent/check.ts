@@ -1,5 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { type Cidr, formatAddress, parseAddress } from '../../base/ip-address.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { type ReportProblem, invalid, required } from '../../shape/report.ts';
 import type { CheckOptions, SiteCheck } from '../check.ts';
 import {
@@ -183,10 +184,11 @@ function listVirtual({ platform }: WrittenAgentInstall): readonly string[] {
 }
 
 const createAgentSite = (
-  { name, files }: SiteInput,
+  { name, files, installMembers }: SiteInput,
   { install, agent }: AgentDocuments,
 ): AgentSite => {
   const agentConfig = files.find(({ path }) => path === AGENT_CONFIG_NAME)?.bytes;
-  const rest = { manifests: listAgentManifests(files), ...(agentConfig && { agentConfig }) };
+  const manifests = listAgentManifests(files);
+  const rest = { manifests, ...withoutUndefined({ agentConfig, installMembers }) };
   return { kind: 'agent', name, cluster: readAgentCluster(install.value, agent.value, rest) };
 };

@@ -25,7 +25,7 @@ import { listVips } from './vips.ts';
 
 /* Reads the cluster out of install-config.yaml and agent-config.yaml that have no problem. */
 
-type Rest = Pick<AgentCluster, 'manifests'> & Pick<Partial<AgentCluster>, 'agentConfig'>;
+type Rest = Pick<AgentCluster, 'manifests' | 'agentConfig' | 'installMembers'>;
 
 export function readAgentCluster(
   install: WrittenAgentInstall,
@@ -39,7 +39,7 @@ export function readAgentCluster(
     replicas: countNodes(install),
     platform: readPlatform(install),
     ntpSources: listTimeServers(agent, install.platform?.baremetal),
-    overrides: readOverrides(install),
+    overrides: parseOverrides(install),
     fencing: (install.controlPlane?.fencing?.credentials ?? []).map(readFencing),
     hosts: listAgentHosts(install, agent).map(readHost),
     rendezvousIp: formatRendezvous(chooseRendezvousIp(withHosts(install, agent)) ?? ''),
@@ -151,7 +151,7 @@ const listTimeServers = (
   );
 
 /** In the order of the installer's own struct. */
-function readOverrides(install: WrittenAgentInstall): Readonly<Record<string, unknown>> {
+function parseOverrides(install: WrittenAgentInstall): Readonly<Record<string, unknown>> {
   const {
     additionalTrustBundlePolicy: policy = '',
     cpuPartitioningMode = '',

@@ -1,4 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { convertCluster } from './assisted/cluster.ts';
 import type { FoundResource } from './find.ts';
@@ -36,6 +37,7 @@ export function convertResources(
     files: made.files.length === 0 ? [] : joinFiles(made.files, beside),
     problems: [...made.problems, ...refuseTwice(root, made.files, beside)],
     warnings: made.warnings,
+    ...withoutUndefined({ installMembers: made.installMembers }),
     madeOf: [...listDocuments(root, made), ...beside],
   };
 }

@@ -9,7 +9,7 @@ import {
   mergeMembers,
   NO_OBJECT,
   placeOverridden,
-  readOverrides,
+  parseOverrides,
 } from './references.ts';
 import type { Conversion, Spec } from './shape.ts';
 
@@ -124,7 +124,7 @@ function findBundle(conversion: Conversion): string | undefined {
 /** The text was judged with the others; but it may be JSON of another kind. */
 function readInstanceOverrides(conversion: Conversion): Readonly<Record<string, unknown>> {
   const { spec, document, problems } = conversion;
-  const { members, why } = readOverrides(spec.installConfigOverrides ?? '');
+  const { members, why } = parseOverrides(spec.installConfigOverrides ?? '');
   if (why === NO_OBJECT) problems.push(document.report('spec.installConfigOverrides', why));
   warnOfNetworkType(conversion, members);
   return members;

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import type { DocumentProblem } from '../../base/errors.ts';
 import type { MadeValue } from '../../shape/document.ts';
-import type { SiteFile } from '../site.ts';
+import type { SiteFile, SiteInput } from '../site.ts';
 import type { ResourceIndex } from './find.ts';
 
 /* Owns the making of files of a site out of values of resources. */
@@ -12,6 +12,7 @@ export type Made = {
   readonly problems: readonly DocumentProblem[];
   readonly warnings: readonly DocumentProblem[];
   readonly index: ResourceIndex;
+  readonly installMembers?: SiteInput['installMembers'];
 };
 
 /** A file of a site; its text is YAML that means the same to readers of YAML 1.1. */

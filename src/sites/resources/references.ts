@@ -77,7 +77,7 @@ type Overrides = {
 export const NO_OBJECT = 'is not a JSON object';
 
 /** Members of install-config in a JSON text, which may be empty. */
-export function readOverrides(text: string): Overrides {
+export function parseOverrides(text: string): Overrides {
   if (text === '') return { members: {} };
   const read = readJsonText(text, TYPED_JSON);
   if (read.why !== undefined) return { members: {}, why: read.why };

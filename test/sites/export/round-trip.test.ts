@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createRedaction } from '../../../src/base/text/redact.ts';
 import { renderClusterManifests } from '../../../src/openshift/agent/cluster-manifests.ts';
 import { renderHostConfigs } from '../../../src/openshift/agent/host-configs.ts';
+import { INFRA_ENV, parseLiveManifest } from '../../../src/openshift/agent/live-manifest.ts';
 import { checkAnySite } from '../../../src/sites/check-any.ts';
 import type { SiteCheck } from '../../../src/sites/check.ts';
 import { type ExportedSite, exportSite } from '../../../src/sites/export/export.ts';
@@ -59,7 +60,7 @@ const read = (input: SiteInput): SiteCheck =>
 
 const RELEASE = {
   imageSet: 'set',
-  infraEnv: AGENT_LIVE_TEXTS['/etc/assisted/manifests/infraenv.yaml'] ?? '',
+  infraEnv: parseLiveManifest(INFRA_ENV, AGENT_LIVE_TEXTS[INFRA_ENV] ?? ''),
 };
 
 /** The texts by which a cluster is installed, by their names. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { createRedaction } from '../../../src/base/text/redact.ts';
+import { renderClusterManifests } from '../../../src/openshift/agent/cluster-manifests.ts';
 import { checkAnySite } from '../../../src/sites/check-any.ts';
 import { convertResources } from '../../../src/sites/resources/convert.ts';
 import { type AssistedResources, assistedResources } from '../../support/assisted-resources.ts';
@@ -114,7 +115,25 @@ describe('the resources of a cluster', () => {
     expect(site.cluster.manifests.map(({ name }) => name)).toEqual(['a-0.yaml']);
   });
 
+  it('keep members of the AgentClusterInstall that install-config does not have', () => {
+    const members = {
+      diskEncryption: { enableOn: 'all', mode: 'tpmv2' },
+      mastersSchedulable: true,
+      compute: [{ name: 'worker', hyperthreading: 'Disabled' }],
+    };
+    const { site, errors } = check(change('install', members));
+    expect(errors).toEqual([]);
+    if (site?.kind !== 'agent') throw new Error('no site');
+    const [install] = renderClusterManifests(site.cluster, { imageSet: 'img', infraEnv: {} });
+    expect(parse(install?.text ?? '')).toMatchObject({ spec: members });
+  });
+
   it.each([
+    [
+      'with encryption by Tang, but no server',
+      change('install', { diskEncryption: { enableOn: 'all', mode: 'tang' } }),
+      /spec.diskEncryption: Setting Tang mode but tang_servers isn't set/,
+    ],
     ['without a ClusterDeployment', without('deployment'), /spec.clusterDeploymentRef: ClusterDep/],
     ['without an InfraEnv', without('infraEnv'), /no InfraEnv .* has the clusterRef "site1"/],
     ['without an AgentClusterInstall', without('install'), /but no AgentClusterInstall/],

@@ -7,7 +7,7 @@ import {
   keepProxy,
   mergeMembers,
   placeOverridden,
-  readOverrides,
+  parseOverrides,
 } from '../references.ts';
 import { toGoName } from '../install-config.ts';
 import { createPaths, type Paths } from '../places.ts';
@@ -20,7 +20,7 @@ const OVERRIDES_PATH = `metadata.annotations.${INSTALL_OVERRIDES}`;
 export function makeInstallConfig(parts: ClusterParts): MadeValue {
   const { install, problems } = parts;
   const text = install.annotations[INSTALL_OVERRIDES];
-  const { members, why } = readOverrides(typeof text === 'string' ? text : '');
+  const { members, why } = parseOverrides(typeof text === 'string' ? text : '');
   if (why !== undefined) problems.push(install.document.report(OVERRIDES_PATH, why));
   return {
     value: mergeMembers(mapInstall(parts), members),

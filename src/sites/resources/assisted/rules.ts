@@ -5,7 +5,7 @@ import { WITHOUT_EFFECT } from '../../../openshift/agent/agent-manifests.ts';
 import { INSTALL_OVERRIDES } from '../../../openshift/agent/install-overrides.ts';
 import type { ReadResource } from '../find.ts';
 import { namePlatform } from './install.ts';
-import type { ClusterParts, InfraEnvSpec, InstallResource } from './parts.ts';
+import type { ClusterParts, InfraEnvSpec, InstallResource, InstallSpec } from './parts.ts';
 
 /*
  * Owns what an AgentClusterInstall and its companions say twice or wrongly, and what no file of a site can carry
@@ -116,6 +116,13 @@ const checkServers: Rule = ({ install, infraEnvs }) =>
         ],
   );
 
+const checkEncryption: Rule = ({ install: { spec, document } }) => {
+  const { enableOn = 'none', mode, tangServers = '' } = spec.diskEncryption ?? {};
+  return enableOn !== 'none' && mode === 'tang' && tangServers === ''
+    ? [document.report('spec.diskEncryption', "Setting Tang mode but tang_servers isn't set")]
+    : [];
+};
+
 const RULES: readonly Rule[] = [
   checkRequired,
   checkReference,
@@ -123,9 +130,29 @@ const RULES: readonly Rule[] = [
   checkUserManaged,
   checkSame,
   checkServers,
+  checkEncryption,
 ];
 
 export const judgeParts: Rule = (parts) => RULES.flatMap((rule) => rule(parts));
+
+/** Members that assisted-service registers with a cluster (cmd/agentbasedinstaller/register.go). */
+const CARRIED = [
+  'diskEncryption',
+  'mastersSchedulable',
+  'loadBalancer',
+  'controlPlane',
+  'compute',
+  'arbiter',
+] as const satisfies readonly (keyof InstallSpec)[];
+
+/** Members without a counterpart in install-config, which go on an image as they are. */
+export const listCarried = ({ spec }: InstallResource): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    CARRIED.filter((member) => isFilledMember(spec[member])).map((member) => [
+      member,
+      spec[member],
+    ]),
+  );
 
 /** Members of an AgentClusterInstall that only a hub reads. */
 const OF_HUB = ['holdInstallation', 'ignitionEndpoint', 'mirrorRegistryRef', 'clusterMetadata'];
