@@ -50,17 +50,22 @@ function readValue(
     case 'n':
       return readNumber(value, formats[style] ?? 'plain');
     case 'b':
-      return { text: value === '1' ? 'TRUE' : 'FALSE' };
+      return BOOLEANS[value] ?? { fault: 'has neither 0 nor 1 as its boolean value' };
     case 'd':
       return { fault: DATE };
     case 'e':
       return { fault: 'shows an error of its formula' };
     case 's':
-      return readText(shared[Number(value)]);
+      return readText(/^\d{1,9}$/.test(value) ? shared[Number(value)] : undefined);
     default:
       return readText(value);
   }
 }
+
+const BOOLEANS: Readonly<Record<string, Read>> = {
+  0: { text: 'FALSE' },
+  1: { text: 'TRUE' },
+};
 
 function readNumber(value: string, format: FormatKind): Read {
   if (format === 'date') return { fault: DATE };

@@ -38,8 +38,30 @@ type Cell = {
 /** More faults of a row than a person reads. */
 const MOST_FAULTS = 20;
 
+/** Columns that a person does not see (18.3.1.13), as ranges of numbers from 0. */
+export function createHiddenColumns() {
+  const ranges: (readonly [number, number])[] = [];
+  return {
+    open({ name, attributes: { min, max, hidden, width } }: Tag): void {
+      if (name !== 'col' || ranges.length > MAX_COLUMNS) return;
+      if (isOn(hidden) || Number(width ?? 1) === 0) ranges.push([Number(min) - 1, Number(max) - 1]);
+    },
+    has: (column: number): boolean =>
+      ranges.some(([first, last]) => first <= column && column <= last),
+  };
+}
+
+type HiddenColumns = ReturnType<typeof createHiddenColumns>;
+
+const isOn = (flag: string | undefined): boolean => flag === '1' || flag === 'true';
+
+function explainPlace(column: number, columns: Pick<HiddenColumns, 'has'>): string | undefined {
+  if (column >= MAX_COLUMNS) return `is beyond the ${MAX_COLUMNS} columns that a table may have`;
+  return columns.has(column) ? 'is in a hidden column: show the column, or delete it' : undefined;
+}
+
 /** Reads one row after the other. */
-export function createRow(texts: CellTexts) {
+export function createRow(texts: CellTexts, columns: Pick<HiddenColumns, 'has'>) {
   const inline = createRun();
   let [line, column, isHidden, isInValue] = [0, -1, false, false];
   let cells: string[] = [];
@@ -47,7 +69,7 @@ export function createRow(texts: CellTexts) {
   let cell: Cell | undefined;
   const beginRow = ({ r, hidden }: Tag['attributes']): void => {
     line = /^[1-9]\d{0,6}$/.test(r ?? '') ? Number(r) : line + 1;
-    isHidden = hidden === '1' || hidden === 'true';
+    isHidden = isOn(hidden);
     [column, cells, faults] = [-1, [], []];
   };
   const beginCell = ({ r, t = 'n', s = '0' }: Tag['attributes']): void => {
@@ -63,9 +85,11 @@ export function createRow(texts: CellTexts) {
     const read = readCell({ at, type, value, hasFormula, style }, texts);
     if (faults.length === MOST_FAULTS) return;
     if ('fault' in read) faults.push(read.fault);
-    else if (read.text === '') return;
-    else if (ended.column < MAX_COLUMNS) cells[ended.column] = read.text;
-    else faults.push(`cell ${at} is beyond the ${MAX_COLUMNS} columns that a table may have`);
+    else if (read.text !== '') {
+      const why = explainPlace(ended.column, columns) ?? (cells[ended.column] && 'is there twice');
+      if (why === undefined) cells[ended.column] = read.text;
+      else faults.push(`cell ${at} ${why}`);
+    }
   };
   return {
     open({ name, attributes }: Tag): void {

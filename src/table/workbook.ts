@@ -34,6 +34,9 @@ const MAX_INFLATED = 200 << 20;
 /** Sheets of ten thousand sites reach about 20 times; small parts may reach more. */
 const MAX_RATIO = 100;
 const RATIO_FLOOR = 4 << 20;
+/** Levels of elements, and attributes of one: workbooks have about ten, and a dozen. */
+const MAX_DEPTH = 100;
+const MAX_ATTRIBUTES = 200;
 
 /** First bytes of OLE files: workbooks of Excel before 2007, and those with a password. */
 const OLE = 'd0cf11e0a1b11ae1';
@@ -113,6 +116,15 @@ async function parseEntry(zip: ZipFile, { entry, handlers, signal }: Parsing): P
     xmlns: false,
   });
   const plain = (name: string): string => name.slice(name.indexOf(':') + 1);
+  let [depth, attributes] = [0, 0];
+  parser.on('opentagstart', () => {
+    attributes = 0;
+    if (++depth > MAX_DEPTH) throw new TooLarge(`has elements in more than ${MAX_DEPTH} levels`);
+  });
+  parser.on('attribute', () => {
+    if (++attributes > MAX_ATTRIBUTES)
+      throw new TooLarge(`has an element of more than ${MAX_ATTRIBUTES} attributes`);
+  });
   parser.on('doctype', () => {
     throw new OtherKind('has a document type declaration, which no spreadsheet program writes');
   });
@@ -123,7 +135,10 @@ async function parseEntry(zip: ZipFile, { entry, handlers, signal }: Parsing): P
     parser.on('text', handlers.text);
     parser.on('cdata', handlers.text);
   }
-  parser.on('closetag', ({ name }) => handlers.close?.(plain(name)));
+  parser.on('closetag', ({ name }) => {
+    depth -= 1;
+    handlers.close?.(plain(name));
+  });
   const decoder = new TextDecoder('utf-8', { fatal: true });
   // The stream ends with an error if it has more bytes than the directory of the archive says.
   for await (const piece of await zip.openReadStreamPromise(entry)) {

@@ -1,5 +1,5 @@
 import { type CellTexts, type FormatKind, kindOfBuiltIn, kindOfFormat } from './cells.ts';
-import { createRow, createRun } from './sheet-row.ts';
+import { createHiddenColumns, createRow, createRun } from './sheet-row.ts';
 import {
   refuseManyCells,
   refuseManyRows,
@@ -57,7 +57,7 @@ async function readShared(workbook: Workbook, path: string | undefined): Promise
     text: run.text,
     close(name) {
       run.close(name);
-      if (name === 'si') shared.push(run.end());
+      if (name === 'si') refuseManyCells(shared.push(run.end()));
     },
   });
   return shared;
@@ -92,10 +92,12 @@ async function readSheet(
 ): Promise<readonly SheetRow[]> {
   const rows: SheetRow[] = [];
   const merges = createMerges();
-  const row = createRow(texts);
+  const columns = createHiddenColumns();
+  const row = createRow(texts, columns);
   let count = 0;
   await workbook.parse(path, {
     open(tag) {
+      columns.open(tag);
       row.open(tag);
       merges.open(tag);
     },

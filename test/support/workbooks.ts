@@ -3,7 +3,8 @@ import { packZip, type ZipMember } from './site-archives.ts';
 type Parts = {
   /** XML inside `<sheetData>`. */
   readonly rows: string;
-  /** XML behind it. */
+  /** XML before it, and behind it. */
+  readonly before?: string;
   readonly after?: string;
   /** Texts of cells of type `s`, each as XML. */
   readonly shared?: readonly string[];
@@ -22,7 +23,13 @@ const relation = (id: string, type: string, target: string): string =>
 export const packWorkbook = (parts: Parts): Buffer =>
   packZip([...listParts(parts), ...(parts.more ?? [])]);
 
-function listParts({ rows, after = '', shared = [], formats = [] }: Parts): readonly ZipMember[] {
+function listParts({
+  rows,
+  before = '',
+  after = '',
+  shared = [],
+  formats = [],
+}: Parts): readonly ZipMember[] {
   const styles = formats.map((code, at) => `<numFmt numFmtId="${164 + at}" formatCode="${code}"/>`);
   const uses = formats.map((_, at) => `<xf numFmtId="${164 + at}"/>`);
   return [
@@ -43,7 +50,10 @@ function listParts({ rows, after = '', shared = [], formats = [] }: Parts): read
       'xl/styles.xml',
       `<styleSheet><numFmts>${styles.join('')}</numFmts><cellXfs><xf numFmtId="0"/>${uses.join('')}</cellXfs></styleSheet>`,
     ],
-    ['xl/worksheets/sheet1.xml', `<worksheet><sheetData>${rows}</sheetData>${after}</worksheet>`],
+    [
+      'xl/worksheets/sheet1.xml',
+      `<worksheet>${before}<sheetData>${rows}</sheetData>${after}</worksheet>`,
+    ],
   ].map(([name = '', text = '']) => ({ name, text: xml(text) }));
 }
 

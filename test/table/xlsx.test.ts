@@ -48,12 +48,43 @@ describe('a sheet of a workbook', () => {
     ['<c r="B2" t="e"><v>#N/A</v></c>', 'shows an error of its formula'],
     ['<c r="B2"><f>A1</f></c>', 'has a formula without a result'],
     ['<c r="B2" t="s"><v>7</v></c>', 'names a text that the workbook does not have'],
+    ['<c r="B2" t="s"><v></v></c>', 'names a text that the workbook does not have'],
+    ['<c r="B2" t="s"><v>0x0</v></c>', 'names a text that the workbook does not have'],
+    ['<c r="B2" t="b"><v>true</v></c>', 'has neither 0 nor 1'],
+    ['<c r="B2" t="str"><v>x</v></c><c r="B2" t="str"><v>y</v></c>', 'is there twice'],
     [`<c r="B2" t="str"><v>${'a'.repeat(32_768)}</v></c>`, 'has more than 32767 characters'],
   ])('is refused row by row where the text is not certain: %s', async (cell, why) => {
     const formats = ['d/m/yyyy;@', '[Red]0000&quot;d&quot;'];
     const name = '<c r="A2" t="str"><v>alpha</v></c>';
     const problem = expect.stringMatching(new RegExp(`^cell B2 ${why}`)) as string;
     expect(await readLine(name + cell, { formats })).toEqual([{ line: 2, problem }]);
+  });
+
+  it('refuses texts in hidden columns, and only those', async () => {
+    const before = '<cols><col min="2" max="3" width="0" hidden="1"/></cols>';
+    const cells = (column: string): string =>
+      `<c r="A2" t="str"><v>alpha</v></c><c r="${column}2" t="str"><v>x</v></c>`;
+    const header =
+      '<row r="1"><c r="A1" t="str"><v>name</v></c><c r="D1" t="str"><v>mac</v></c></row>';
+    const readIt = (column: string) =>
+      read({ before, rows: `${header}<row r="2">${cells(column)}</row>` });
+    expect((await readIt('C')).rowProblems).toEqual([
+      { line: 2, problem: 'cell C2 is in a hidden column: show the column, or delete it' },
+    ]);
+  });
+
+  it.each([
+    ['deep', `<a>`.repeat(50_000), 'has elements in more than 100 levels'],
+    [
+      'wide',
+      `<a ${Array.from({ length: 5000 }, (_, index) => `b${index}=""`).join(' ')}/>`,
+      'has an element of more than 200 attributes',
+    ],
+  ])('is refused before it takes memory: %s', async (_, rows, why) => {
+    await expect(read({ rows })).rejects.toMatchObject({
+      code: 'sites.too-large',
+      message: expect.stringContaining(why) as string,
+    });
   });
 
   it('refuses rows that are hidden or merged, and a header with a number', async () => {
