@@ -29,7 +29,9 @@ const READERS = [
     'lock upgrade-iso',
     'lock installation-iso',
     'lock disk-image',
+    'lock deployment-iso',
     'plan disk-image',
+    'plan deployment-iso',
   ], // as their live ISO
 ];
 

@@ -208,6 +208,17 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
     expect(sumOf('ibi.iso')).toBe(before);
   });
 
+  it('that installs a seed image can run from memory, to overwrite the disk that it was copied to', async () => {
+    const before = sumOf('ibi.iso');
+    await inPlace('ibi.iso', '--kargs-append', 'coreos.liveiso.fromram');
+    const { coreos } = JSON.parse(await run('inspect', 'ibi.iso', '-o', 'json')) as {
+      readonly coreos: { readonly kargs: string };
+    };
+    expect(coreos.kargs.split(' ')).toContain('coreos.liveiso.fromram');
+    await inPlace('ibi.iso', '--reset');
+    expect(sumOf('ibi.iso')).toBe(before);
+  });
+
   /** Writes other contents into the Ignition area, as another program does: without a copy of what was there. */
   async function embed(name: string, change: (embedded: Embedded) => Embedded): Promise<void> {
     const iso = await openIso(at(name));
