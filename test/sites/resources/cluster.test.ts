@@ -111,11 +111,7 @@ describe('the resources of a cluster', () => {
   });
 
   it('are two nodes that fence each other, with credentials in the overrides', () => {
-    const {
-      host2: _,
-      network2: __,
-      ...two
-    } = change(
+    const all = change(
       'install',
       { provisionRequirements: { controlPlaneAgents: 2 } },
       { annotations: { [OVERRIDES]: JSON.stringify({ controlPlane: { fencing } }) } },
