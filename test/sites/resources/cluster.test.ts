@@ -50,6 +50,15 @@ const without = (part: string): AssistedResources =>
 
 const OVERRIDES = 'agent-install.openshift.io/install-config-overrides';
 
+const fencing = {
+  credentials: [0, 1].map((index) => ({
+    hostName: `m${index}.example.com`,
+    username: 'admin',
+    password: 'p',
+    address: `redfish+https://192.0.2.20${index}:8000/redfish/v1/Systems/1`,
+  })),
+};
+
 describe('the resources of a cluster', () => {
   it('are a site, with the hosts of NMStateConfigs and BareMetalHosts joined by their addresses', () => {
     const { site, errors, warnings } = check(assistedResources());
@@ -99,6 +108,18 @@ describe('the resources of a cluster', () => {
     expect(errors).toEqual([
       expect.stringMatching(/^all\.yaml:7 metadata\.annotations\..*Invalid value: "x"/),
     ]);
+  });
+
+  it('are two nodes that fence each other, with credentials in the overrides', () => {
+    const all = change(
+      'install',
+      { provisionRequirements: { controlPlaneAgents: 2 } },
+      { annotations: { [OVERRIDES]: JSON.stringify({ controlPlane: { fencing } }) } },
+    );
+    const two = Object.entries(all).filter(([name]) => !name.endsWith('2'));
+    const { site, errors } = check(Object.fromEntries(two));
+    expect(errors).toEqual([]);
+    expect(site?.kind === 'agent' && site.cluster.fencing).toMatchObject(fencing.credentials);
   });
 
   it('give the manifests of ConfigMaps to the cluster', () => {

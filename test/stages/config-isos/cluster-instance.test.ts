@@ -11,6 +11,7 @@ import {
   agentInstallConfig,
   BAREMETAL,
 } from '../../support/agent-sites.ts';
+import { assistedResources } from '../../support/assisted-resources.ts';
 import { agentLiveIgnition } from '../../support/agent-medium.ts';
 import {
   agentInstance,
@@ -134,6 +135,22 @@ describe.skipIf(!hasTools.every(Boolean))('a ClusterInstance that agents install
     const { stdout } = await world.run('config-iso', 'diff', 'out/site1.iso', 'written/site1.iso');
     const names = stdout.match(/\/etc\/assisted\/manifests\/[\w-]+\.yaml/g) ?? [];
     expect([...new Set(names)]).toEqual(['/etc/assisted/manifests/agent-config.yaml']);
+  });
+
+  it('is an image of cluster-manifests as well, which the medium takes', async () => {
+    const manifests = Object.entries(assistedResources('site1')).map(([name, each]) => [
+      `site1/cluster-manifests/${name}.yaml`,
+      stringify(each),
+    ]);
+    world.write(inSites(Object.fromEntries(manifests) as Tree));
+    const made = await world.build(keys, { sites: 'sites', out: 'out', medium });
+    expect(made.failed).toEqual([]);
+    const image = { path: world.at('out/site1.iso'), shownAs: 'site1.iso' };
+    expect(await checkConfigImage(image, { path: medium, shownAs: 'medium' })).toMatchObject({
+      fits: true,
+      cautions: [],
+      cluster: { nodes: { masters: 3, arbiters: 0, workers: 0 }, rendezvousIp: '192.0.2.10' },
+    });
   });
 
   it('takes overrides of install-config, deep, but for what siteconfig writes over them', async () => {
