@@ -5,7 +5,7 @@ import type { CheckOptions } from './check.ts';
 import { checkAnySite } from './check-any.ts';
 import type { SiteFacts } from './facts.ts';
 import type { Site, SiteInput } from './site.ts';
-import { convertResources } from './resources/convert.ts';
+import { convertAnyResources } from './resources/any.ts';
 import type { SiteList } from './sources/list.ts';
 
 /* Owns the reading of sites one by one, and the memory that holds valid sites between check and build. */
@@ -73,7 +73,7 @@ export function createSiteReader(list: SiteList, options: CheckOptions): SiteRea
 function checkInput(given: SiteInput, options: CheckOptions): ReadSite {
   const { flow } = options;
   const isMade = given.isOfResources === true;
-  const input = isMade ? convertResources(given, flow) : given;
+  const input = isMade ? convertAnyResources(given, flow) : given;
   const { site, facts, references, problems, warnings } = checkAnySite(input, options);
   const findings = limit([
     ...problems,

@@ -30,7 +30,7 @@ export function convertResources(
       instances.length === 0
         ? 'has no install-config.yaml, and no ClusterInstance in its place'
         : `has ${instances.length} ClusterInstances, but a folder is one site`;
-    return { name, files: [], problems: [refuse(files[0]?.shownAs ?? name, problem)] };
+    return { name, files: [], problems: [refuseSource(files[0]?.shownAs ?? name, problem)] };
   }
   const document = readInstance(instance);
   if (document.isBroken) return { name, files: [], problems: document.problems };
@@ -50,12 +50,12 @@ export function convertResources(
     flow: found.flow,
   };
   append(problems, judgeInstance(conversion));
-  const converted = convert(conversion);
+  const converted = convertSpec(conversion);
   append(warnings, listLost(conversion));
   return { name, files: converted, problems, warnings };
 }
 
-const refuse = (file: string, problem: string): DocumentProblem => ({
+export const refuseSource = (file: string, problem: string): DocumentProblem => ({
   severity: 'error',
   code: 'sites.input',
   file,
@@ -97,8 +97,9 @@ function findFlow(
   };
 }
 
-function convert(conversion: Conversion): readonly SiteFile[] {
-  const { document, flow, spec } = conversion;
+/** The files of a site whose resources were read. */
+export function convertSpec(conversion: Conversion): readonly SiteFile[] {
+  const { document, flow, spec, more } = conversion;
   const { report, lineOf } = document;
   const write = (path: string, value: object, toPath: SitePlacesOfValues['toPath']): SiteFile => ({
     path,
@@ -108,10 +109,18 @@ function convert(conversion: Conversion): readonly SiteFile[] {
   });
   const folder = flow === 'agent' ? 'openshift' : 'extra-manifests';
   return [
-    write('install-config.yaml', mapInstallConfig(conversion), createPaths(INSTALL_PATHS)),
+    write(
+      'install-config.yaml',
+      { ...mapInstallConfig(conversion), ...more?.install },
+      createPaths(INSTALL_PATHS),
+    ),
     flow === 'agent'
       ? write('agent-config.yaml', mapAgentConfig(conversion), createPaths(AGENT_PATHS))
-      : write('image-based-config.yaml', mapImageBased(conversion), createPaths(IMAGE_BASED_PATHS)),
+      : write(
+          'image-based-config.yaml',
+          { ...mapImageBased(conversion), ...more?.imageBased },
+          createPaths(IMAGE_BASED_PATHS),
+        ),
     ...listManifests(conversion, folder, spec),
   ];
 }
