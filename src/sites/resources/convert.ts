@@ -3,9 +3,10 @@ import { withoutUndefined } from '../../base/lists.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { convertCluster } from './assisted/cluster.ts';
 import type { FoundResource } from './find.ts';
+import { convertImageInstall } from './image-cluster-install.ts';
 import { convertInstance } from './instance.ts';
 import type { Made } from './make.ts';
-import { AGENT_FILE, findSiteResources, isBeside, isRoot } from './roots.ts';
+import { AGENT_FILE, findSiteResources, IMAGE_INSTALL, isBeside, isRoot } from './roots.ts';
 import type { SiteFlow } from './shape.ts';
 
 /*
@@ -27,10 +28,7 @@ export function convertResources(
     const why = explainRoots(roots, resources);
     return { name, files: [], problems: [refuse(files[0]?.shownAs ?? name, why)] };
   }
-  const made =
-    root.kind === 'ClusterInstance'
-      ? convertInstance(root, resources, asked)
-      : convertCluster(root, resources, files);
+  const made = convertRoot(root, { resources, files, asked });
   const beside = files.filter(isBeside);
   return {
     name,
@@ -40,6 +38,18 @@ export function convertResources(
     ...withoutUndefined({ installMembers: made.installMembers }),
     madeOf: [...listDocuments(root, made), ...beside],
   };
+}
+
+type Given = {
+  readonly resources: readonly FoundResource[];
+  readonly files: readonly SiteFile[];
+  readonly asked: SiteFlow | undefined;
+};
+
+function convertRoot(root: FoundResource, { resources, files, asked }: Given): Made {
+  if (root.kind === 'AgentClusterInstall') return convertCluster(root, resources, files);
+  const convert = root.kind === IMAGE_INSTALL ? convertImageInstall : convertInstance;
+  return convert(root, resources, asked);
 }
 
 /** A file beside the resources is left out if one of its name was made. */

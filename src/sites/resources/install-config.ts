@@ -19,7 +19,7 @@ import type { Conversion, Spec } from './shape.ts';
 const OVN = 'OVNKubernetes';
 
 export function makeInstanceConfig(conversion: Conversion): MadeValue {
-  const { spec, flow, document } = conversion;
+  const { spec, flow, document, more } = conversion;
   const install = {
     apiVersion: 'v1',
     baseDomain: spec.baseDomain,
@@ -33,6 +33,7 @@ export function makeInstanceConfig(conversion: Conversion): MadeValue {
     proxy: keepProxy(spec.proxy),
     additionalTrustBundle: findBundle(conversion),
     ...(flow === 'agent' ? mapAgentCluster(conversion) : mapSingleNode(spec)),
+    ...more?.install,
   };
   const overrides = flow === 'agent' ? readInstanceOverrides(conversion) : {};
   const merged = mergeMembers(withoutUndefined(install), overrides);

@@ -30,7 +30,7 @@ export function convertInstance(
   const { flow } = found;
   const conversion: Conversion = { spec, nodes, index, document, problems, warnings, flow };
   append(problems, judgeInstance(conversion));
-  const files = convert(conversion);
+  const files = convertSpec(conversion);
   const told = new Set(problems.map(({ path }) => path));
   append(
     warnings,
@@ -92,8 +92,9 @@ const listTemplates = (references: Spec['templateRefs'] = [], path: string): rea
     flow: name.startsWith('ibi-') ? 'image-based' : name.startsWith('ai-') ? 'agent' : undefined,
   }));
 
-function convert(conversion: Conversion): SiteInput['files'] {
-  const { document, flow, spec } = conversion;
+/** The files of a site whose resources were read. */
+export function convertSpec(conversion: Conversion): SiteInput['files'] {
+  const { document, flow, spec, more } = conversion;
   const write = (path: string, value: object, toPath: ToPath) =>
     makeFile(path, { value, placeOf: (written) => ({ document, path: toPath(written) }) });
   const references = (spec.extraManifestsRefs ?? []).map(({ name = '' }, at) => ({
@@ -104,7 +105,11 @@ function convert(conversion: Conversion): SiteInput['files'] {
     makeFile('install-config.yaml', makeInstanceConfig(conversion)),
     flow === 'agent'
       ? write('agent-config.yaml', mapAgentConfig(conversion), createPaths(AGENT_PATHS))
-      : write('image-based-config.yaml', mapImageBased(conversion), createPaths(IMAGE_BASED_PATHS)),
+      : write(
+          'image-based-config.yaml',
+          { ...mapImageBased(conversion), ...more?.imageBased },
+          createPaths(IMAGE_BASED_PATHS),
+        ),
     ...listManifests(conversion, references, flow === 'agent' ? 'openshift' : 'extra-manifests'),
   ];
 }

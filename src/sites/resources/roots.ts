@@ -3,7 +3,9 @@ import { findResources, type FoundResource } from './find.ts';
 
 /* Owns the resources that are a site, with the others that they refer to. */
 
-const ROOTS: readonly string[] = ['ClusterInstance', 'AgentClusterInstall'];
+export const IMAGE_INSTALL = 'ImageClusterInstall';
+
+const ROOTS: readonly string[] = ['ClusterInstance', 'AgentClusterInstall', IMAGE_INSTALL];
 
 export type SiteRoot = {
   readonly name: string;
@@ -28,7 +30,7 @@ export const listRoots = (files: readonly SiteFile[]): readonly SiteRoot[] =>
     .filter(isRoot)
     .map(({ name, kind, file }) => ({ name, kind, file: file.shownAs }));
 
-const ROOT_KIND = /\bkind["']?\s*:\s*["']?(?:ClusterInstance|AgentClusterInstall)\b/g;
+const ROOT_KIND = /\bkind["']?\s*:\s*["']?(?:ClusterInstance|(?:Agent|Image)ClusterInstall)\b/g;
 
 /** False if the texts cannot name several roots: reading them as YAML would take longer. */
 export function mayHaveRoots(files: readonly SiteFile[]): boolean {

@@ -18,7 +18,7 @@ import { type FoundResource, readFound, type ResourceIndex } from './find.ts';
 /** How the nodes of a site are installed. */
 export type SiteFlow = 'agent' | 'image-based';
 
-const REFERENCE = partial({ name: TEXT, namespace: TEXT });
+export const REFERENCE = partial({ name: TEXT, namespace: TEXT });
 const NETWORKS = list(partial({ cidr: TEXT, hostPrefix: INTEGER }));
 
 /** Members that only a hub reads. */
@@ -110,6 +110,8 @@ export type Conversion = {
   readonly flow: SiteFlow;
   readonly index: ResourceIndex;
   readonly document: Document;
+  /** Members of the files of a site that no ClusterInstance has. */
+  readonly more?: { readonly install: object; readonly imageBased: object };
   readonly problems: DocumentProblem[];
   readonly warnings: DocumentProblem[];
 };

@@ -30,20 +30,30 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   '30-calico': /^networking.networkType: .* not Calico/,
   '31-defaults': /^compute: the cluster has 3 hosts as worker, and 0 of them are named/,
   '42-some-dhcp': /^controlPlane: the cluster has 3 hosts as master, and 2 of them are named/,
+  'c55': /^compute: the cluster has 3 hosts as worker, and 0 of them are named/,
+  'c57': /^compute: the cluster has 3 hosts as worker, and 0 of them are named/,
+  'c60': /^compute: the cluster has 3 hosts as worker, and 0 of them are named/,
 };
+
+/** Controllers in an agent-config.yaml are those of a hub, which writes its own. */
+const CONTROLLERS = [
+  /^agent-cluster-install.yaml$/,
+  /^hosts\[0\]: the controller of the host is known/,
+] as const;
 
 /** Inputs of which something is lost: the files that differ, and the warning. */
 const LOST: Readonly<Record<string, readonly [files: RegExp, warning: RegExp]>> = {
   '05-sno-external': [/\/role$/, /^hosts\[0\]: the host has no role: it is written as master/],
   '12-5masters': [/\/role$/, /^hosts\[5\]: the host has no role: it is written as worker/],
-  '32-bmhosts': [
-    /^agent-cluster-install.yaml$/,
-    /^hosts\[0\]: the controller of the host is known/,
-  ],
-  '33-bmhosts-net': [
-    /^agent-cluster-install.yaml$/,
-    /^hosts\[0\]: the controller of the host is known/,
-  ],
+  '32-bmhosts': CONTROLLERS,
+  '33-bmhosts-net': CONTROLLERS,
+  'c32': CONTROLLERS,
+  'c36': CONTROLLERS,
+  'c38': CONTROLLERS,
+  'c48': CONTROLLERS,
+  'c49': CONTROLLERS,
+  'c63': CONTROLLERS,
+  'c67': CONTROLLERS,
 };
 
 const toInput = (files: Readonly<Record<string, string>>): SiteInput => ({
