@@ -1,7 +1,7 @@
 import { IntegrityError, type FileProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { parseResolved } from '../ignition/index.ts';
-import type { IsoImage } from '../iso/index.ts';
+import type { IsoFile, IsoImage } from '../iso/index.ts';
 import {
   readConfiguredCluster,
   findCautions,
@@ -147,14 +147,20 @@ export const openConfigImage = (
     return { label, size: iso.fileSize, ...(await readArchive(iso)) };
   });
 
+/** The file, or what is in its place. A mounted ISO with Rock Ridge has names as they are written. */
+async function findArchive(iso: IsoImage): Promise<IsoFile | string> {
+  const node = await iso.find(CONFIG_ARCHIVE_PATH);
+  if (node?.kind !== 'file') return node === undefined ? 'no such file' : `a ${node.kind}`;
+  const isNamed = !iso.hasRockRidge || `/${node.name}` === CONFIG_ARCHIVE_PATH;
+  return isNamed ? node : 'a file whose name differs in case';
+}
+
 /** Damage in the image is a reason to refuse it, as in the loader. */
 async function readArchive(iso: IsoImage): Promise<ReadArchive> {
   try {
-    const node = await iso.find(CONFIG_ARCHIVE_PATH);
-    if (node?.kind === 'file') {
-      return { archive: await decodeConfigArchive(await iso.readFile(node, MAX_ARCHIVE_SIZE)) };
-    }
-    return { problem: describeAbsent(node === undefined ? 'no such file' : `a ${node.kind}`) };
+    const node = await findArchive(iso);
+    if (typeof node === 'string') return { problem: describeAbsent(node) };
+    return { archive: await decodeConfigArchive(await iso.readFile(node, MAX_ARCHIVE_SIZE)) };
   } catch (error) {
     const problem = describeDamage(error);
     if (problem === undefined) throw error;

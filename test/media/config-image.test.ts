@@ -249,6 +249,23 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     const obstaclesOf = async (archive: Uint8Array): Promise<ConfigImageCheck['obstacles']> =>
       (await checkImage(await makeImage(archive), medium)).obstacles;
 
+    it('is refused for members whose path leads elsewhere, or that no file system takes', async () => {
+      const data = new Uint8Array();
+      const place = '/etc/assisted/manifests/';
+      const names = [`${place}../../../root/.ssh/authorized_keys`, `${place}${'a'.repeat(256)}`];
+      const more = ['/elsewhere/../x', `${place}..a/b`].map((name) => ({
+        name,
+        mode: 0o100600,
+        data,
+      }));
+      const found = await obstaclesOf(
+        pack([...names.map((name) => ({ name, mode: 0o100600, data })), ...more]),
+      );
+      expect(found.map(({ code, problem }) => [code, problem.split(': ')[1]])).toEqual(
+        names.map((name) => ['image.special-member', name]),
+      );
+    });
+
     it('is refused for links and devices in place of members', async () => {
       const empty = new Uint8Array();
       const found = await obstaclesOf(
@@ -302,6 +319,8 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       }
       const absent = await makeImage(members, { file: 'other.gz' });
       expect(codesOf(await checkImage(absent, medium))).toEqual(['image.no-archive']);
+      const upper = await makeImage(members, { file: 'CONFIG.GZ' });
+      expect(codesOf(await checkImage(upper, medium))).toEqual(['image.no-archive']);
       const link = await makeConfigImage(
         directory,
         { symlink: '/etc/passwd' },

@@ -67,6 +67,7 @@ export const findArchiveObstacles = (
   ...findReleaseObstacle(system, archive),
   ...findMissing(system, archive),
   ...findSpecial(system, archive),
+  ...findStray(system, archive),
 ];
 
 /** The loader takes no file unless both files are equal to the byte. */
@@ -146,6 +147,26 @@ function describeMissing(path: string, { files }: ConfigArchive): Obstacle {
 
 /** Maximum number; an archive can hold a hundred thousand. */
 const MOST_SPECIAL = 20;
+
+/** Linux: bytes of a name, and of a path. */
+const MOST_OF_NAME = 255;
+const MOST_OF_PATH = 4095;
+
+const isStray = (name: string): boolean =>
+  name.split('/').some((part) => part === '..' || Buffer.byteLength(part) > MOST_OF_NAME) ||
+  Buffer.byteLength(name) > MOST_OF_PATH;
+
+/** The loader matches the start of a name, whose `..` leads out of the directory. */
+const findStray = ({ loader }: LiveSystem, { files }: ConfigArchive): readonly Obstacle[] =>
+  [...files.keys()]
+    .filter((name) => isStray(name) && loader?.directories.some((each) => name.startsWith(each)))
+    .slice(0, MOST_SPECIAL)
+    .map((name) => ({
+      code: 'image.special-member',
+      problem: `${CONFIG_ARCHIVE_PATH} has a member that has no place in its directory: ${shorten(name)}`,
+      expected: 'a path without "..", of names of at most 255 bytes',
+      hint: 'make the image again with openshift-install',
+    }));
 
 /** Installers write regular files only; the loader would make links and devices on the node. */
 function findSpecial({ loader }: LiveSystem, { special }: ConfigArchive): readonly Obstacle[] {
