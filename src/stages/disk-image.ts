@@ -40,12 +40,17 @@ export const DISK_IMAGE: IsoProduct<DiskImageRequest, PreparedDiskImage, DiskFac
     },
     beside: {
       claim: claimQcow2,
-      async write({ output, qcow2 }, _prepared, { engine }) {
+      async write(request, _prepared, { engine }) {
+        const { output, qcow2 } = request;
         if (qcow2 === undefined) return [];
-        return [await engine.run(convertToQcow2, { output, qcow2 })];
+        return [await engine.run(convertToQcow2, { output, qcow2, mode: modeOf(request) })];
       },
     },
   };
+
+/** Permission bits of every file that has the contents of the disk. */
+const modeOf = ({ confidential }: Pick<DiskImageRequest, 'confidential'>): number =>
+  confidential.length > 0 ? 0o600 : 0o644;
 
 /** Contents of a disk image, besides the base ISO. */
 export const pourDisk = (
@@ -54,7 +59,7 @@ export const pourDisk = (
 ) => ({
   blobs: plan.blobs,
   files,
-  mode: confidential.length > 0 ? 0o600 : 0o644,
+  mode: modeOf({ confidential }),
   lanes: config.build.concurrency,
 });
 

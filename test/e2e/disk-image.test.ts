@@ -151,6 +151,15 @@ describe.skipIf(!hasTools)('a disk image', () => {
     expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
   });
 
+  test("with secrets is its owner's alone, and so is its copy for QEMU", async () => {
+    await world.writeConfig('userCorePass: four-words-of-test');
+    await expectDone('--output', 'secret.raw', '--qcow2', 'new/secret.qcow2').finally(() =>
+      world.writeConfig(),
+    );
+    const found = await Promise.all([stat(at('secret.raw')), stat(at('new/secret.qcow2'))]);
+    expect(found.map(({ mode }) => mode & 0o777)).toEqual([0o600, 0o600]);
+  });
+
   test.each([
     [['--size', '1', '--output', 'small.raw'], 0, ''],
     [['--metal-image', 'test.iso', '--output', 'b.raw'], 5, 'metal-image.'],
