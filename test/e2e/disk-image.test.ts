@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
@@ -159,6 +159,20 @@ describe.skipIf(!hasTools)('a disk image', () => {
     const found = await Promise.all([stat(at('secret.raw')), stat(at('new/secret.qcow2'))]);
     expect(found.map(({ mode }) => mode & 0o777)).toEqual([0o600, 0o600]);
   });
+
+  test.each(['', '.sha256', '.report.json', '.partial', '.partial.journal', '.lock'])(
+    'refuses a copy for QEMU with the name of the output and "%s"',
+    async (suffix) => {
+      await rm(at('link'), { force: true });
+      await symlink('.', at('link'));
+      for (const folder of ['', 'link/']) {
+        const args = ['--output', 'taken.raw', '--qcow2', `${folder}taken.raw${suffix}`, '--force'];
+        const { exitCode, stderr } = await build(...args);
+        expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.reserved]')]);
+      }
+      expect((await readdir(world.directory)).filter((name) => name.startsWith("taken"))).toEqual([]);
+    },
+  );
 
   test.each([
     [['--size', '1', '--output', 'small.raw'], 0, ''],

@@ -5,18 +5,21 @@ import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { publishNew } from '../../base/disk/publish.ts';
 import { runProcess } from '../../base/process.ts';
 import type { Stage } from '../../engine/index.ts';
+import { refuseNameOf } from '../../outputs/file/claim.ts';
 import type { DiskImageRequest } from '../disk-request.ts';
 
 /* A copy of a disk image in the format of QEMU, by QEMU's own program. */
 
-/** Refuses a copy at the place of a foreign file, before anything is poured. */
+/** Refuses a copy at the place of a foreign file or of a file of the build itself, before anything is poured. */
 export async function claimQcow2({
   qcow2: path,
+  output,
   inputs,
   workDir,
   force,
 }: DiskImageRequest): Promise<void> {
   if (path === undefined) return;
+  await refuseNameOf(output, path);
   const isReplaceable = (): Promise<boolean> => Promise.resolve(false);
   await claimOutput(
     { path, inputs, workDirs: [workDir] },
