@@ -38,9 +38,16 @@ export {
 // Disk images that hold ISO images as partitions.
 export { readMetalImage } from './disk/metal.ts';
 export type { MetalImage } from './disk/metal.ts';
-export { MBR_CODE, writeTables } from './disk/table.ts';
-export { layOutDisk, planDisk, scanPieces, TABLES_SIZE } from './disk/disk.ts';
-export type { DiskPlan, DiskSource } from './disk/disk.ts';
+export type { DiskTables } from './disk/table.ts';
+export {
+  BACKUP_TABLES_SIZE,
+  layOutDisk,
+  planDisk,
+  planTables,
+  scanPieces,
+  TABLES_SIZE,
+} from './disk/disk.ts';
+export type { DiskPlan, DiskSource, TableParts } from './disk/disk.ts';
 
 // The live ISO of CoreOS: its embed area, kernel arguments and minimal form.
 export { findEmbedArea, lacksEmbedArea, planEmbed } from './coreos/embed-area.ts';

@@ -4,10 +4,10 @@ import { digestOf } from '../base/digest.ts';
 import { formatReadableJson } from '../base/text/json.ts';
 import {
   BLOCK_SIZE,
-  MBR_CODE,
   readPartitionTables,
   SYSTEM_AREA_SIZE,
   type DiskSource,
+  type DiskTables,
   type IsoImage,
 } from '../iso/index.ts';
 import { decodeJson, requireDecoded } from '../shape/decode.ts';
@@ -27,28 +27,27 @@ const DISK = record(
     format: oneOf(1),
     /** Bytes: end of the boot file system. */
     end: COUNT,
+    /** The first has the partition tables. */
     extents: list(record({ offset: COUNT, size: COUNT, digest: DIGEST }, LEFT_OUT)),
+    /** Digest of the copy of the tables at the end of the disk. */
+    backup: DIGEST,
   },
   LEFT_OUT,
 );
 
 export type DiskList = TypeOf<typeof DISK>;
 
-/** Renders the list. Of the tables it has the boot code alone: the rest follows from the partitions. */
-export function describeDisk({
-  head,
-  end,
-  sources,
-}: {
-  readonly head: Uint8Array;
-  readonly end: number;
-  readonly sources: readonly DiskSource[];
-}): Uint8Array {
+/** Renders the list. Its size does not depend on the bytes of the tables. */
+export function describeDisk(
+  { end, sources }: { readonly end: number; readonly sources: readonly DiskSource[] },
+  { primary, backup }: DiskTables,
+): Uint8Array {
+  const tables = { offset: 0, size: primary.length, digest: digestOf(primary) };
   const extents = sources.flatMap(({ pieces, shift }) =>
     pieces.map(({ offset, size, digest }) => ({ offset: offset + shift, size, digest })),
   );
-  const code = { offset: 0, size: MBR_CODE, digest: digestOf(head.subarray(0, MBR_CODE)) };
-  return Buffer.from(formatReadableJson({ format: 1, end, extents: [code, ...extents] }));
+  const described = { format: 1, end, extents: [tables, ...extents], backup: digestOf(backup) };
+  return Buffer.from(formatReadableJson(described));
 }
 
 /** @throws IntegrityError `disk-image.malformed-list` */

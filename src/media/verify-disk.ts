@@ -1,15 +1,13 @@
 import { append, withoutUndefined } from '../base/lists.ts';
 import type { ByteRange, RandomAccess } from '../base/random-access.ts';
 import {
-  BLOCK_SIZE,
+  BACKUP_TABLES_SIZE,
   locateBackupGpt,
-  MBR_CODE,
   openIso,
   readBackupGpt,
   readPartitionTables,
   SYSTEM_AREA_SIZE,
   TABLES_SIZE,
-  writeTables,
 } from '../iso/index.ts';
 import {
   DISK_PATH,
@@ -26,7 +24,7 @@ import { verifyByDigest } from './verify-proof.ts';
 import { verifyIso } from './verify.ts';
 
 /*
- * The check of a disk image: its tables by their CRCs, CoreOS's part by the list on the data ISO, each ISO by
+ * The check of a disk image: its tables and CoreOS's part by the list on the data ISO, each ISO by
  * its own index, and everything else, which is zeros.
  */
 
@@ -65,9 +63,6 @@ async function verifyDisk(
   return conclude(findings);
 }
 
-/** Partitions 4 and later are ours. */
-const FIRST_ADDED = 4;
-
 /** UEFI 2.10, 5.3.2: both copies are valid, and name the same partitions. */
 async function verifyTables(image: RandomAccess, { findings }: Work): Promise<void> {
   const { gpt } = readPartitionTables(await image.read(0, SYSTEM_AREA_SIZE));
@@ -82,21 +77,12 @@ async function verifyTables(image: RandomAccess, { findings }: Work): Promise<vo
   const backup = range && readBackupGpt(gpt, await image.read(range.offset, range.size));
   if (!range || !backup?.crcOk) {
     report('the backup partition table is missing or has a wrong CRC');
-    return;
+  } else if (range.offset + range.size !== image.size) {
+    report(`has ${image.size} bytes, and its tables are for ${range.offset + range.size} bytes`);
   }
-  // Everything but the boot code, which the list on the data ISO has, follows from the partitions.
-  const head = await image.read(0, TABLES_SIZE);
-  const added = gpt.partitions.filter(({ number }) => number >= FIRST_ADDED);
-  const expected = writeTables(head, added, image.size / BLOCK_SIZE);
-  const found = await image.read(range.offset, range.size);
-  if (!head.equals(expected.primary)) report('the partition table differs from the one as built');
-  if (!found.equals(expected.backup)) {
-    report('the backup partition table differs from the partition table');
-  }
-  findings.coverage.add([{ offset: MBR_CODE, size: TABLES_SIZE - MBR_CODE }, range]);
 }
 
-/** Everything from the tables to the end of the boot file system. */
+/** The tables, and everything from them to the end of the boot file system. */
 async function verifyStart(image: RandomAccess, disk: DiskImage, work: Work): Promise<void> {
   const { findings, options } = work;
   const iso = await openIso(disk.data.access);
@@ -105,8 +91,9 @@ async function verifyStart(image: RandomAccess, disk: DiskImage, work: Work): Pr
     findings.report({ kind: 'index', problem: `partition agentdata has no ${DISK_PATH}` });
     return;
   }
-  const { extents, end } = parseDiskList(await iso.readFile(file));
-  const indexed = extents.map((extent) => ({ ...extent, paths: [] }));
+  const { extents, end, backup: digest } = parseDiskList(await iso.readFile(file));
+  const backup = { offset: image.size - BACKUP_TABLES_SIZE, size: BACKUP_TABLES_SIZE, digest };
+  const indexed = [...extents, backup].map((extent) => ({ ...extent, paths: [] }));
   const damaged = await verifyExtents(image, indexed, {
     signal: options.signal,
     onProgress: options.onProgress,
@@ -122,7 +109,7 @@ async function verifyStart(image: RandomAccess, disk: DiskImage, work: Work): Pr
       ...withoutUndefined({ expected: digest, found }),
     });
   }
-  findings.coverage.add(extents);
+  findings.coverage.add([...extents, backup]);
   let at = TABLES_SIZE;
   const behind = extents.filter(({ offset }) => offset >= TABLES_SIZE);
   for (const { offset, size } of [...behind, { offset: end, size: 0 }]) {

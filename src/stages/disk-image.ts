@@ -1,4 +1,4 @@
-import { fileOf } from '../base/disk/file-digests.ts';
+import { fileOf, type FileInput } from '../base/disk/file-digests.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Layout } from '../iso/index.ts';
 import { roomOf } from '../outputs/place.ts';
@@ -40,12 +40,17 @@ export const DISK_IMAGE: IsoProduct<DiskImageRequest, PreparedDiskImage, DiskFac
     },
     beside: {
       claim: claimQcow2,
-      async write({ output, qcow2 }, _prepared, { engine }) {
+      async write(request, _prepared, { engine }) {
+        const { output, qcow2 } = request;
         if (qcow2 === undefined) return [];
-        return [await engine.run(convertToQcow2, { output, qcow2 })];
+        return [await engine.run(convertToQcow2, { output, qcow2, mode: modeOf(request) })];
       },
     },
   };
+
+/** Permission bits of every file that has the contents of the disk. */
+const modeOf = ({ confidential }: Pick<DiskImageRequest, 'confidential'>): number =>
+  confidential.length > 0 ? 0o600 : 0o644;
 
 /** Contents of a disk image, besides the base ISO. */
 export const pourDisk = (
@@ -54,7 +59,7 @@ export const pourDisk = (
 ) => ({
   blobs: plan.blobs,
   files,
-  mode: confidential.length > 0 ? 0o600 : 0o644,
+  mode: modeOf({ confidential }),
   lanes: config.build.concurrency,
 });
 
@@ -81,14 +86,13 @@ export async function collectDisk(request: DiskImageRequest, tools: BuildTools) 
     kargs: menuKargs,
     epoch: collected.parts.epoch ?? createdAt(collected.images.release),
   });
-  const { recovery, data } = layOutIsos(collected.parts, prepared, tools);
-  const layout = await engine.run(layOutDiskImage, {
+  const place = {
     metal: prepared,
-    recovery,
     base: fileOf(collected.base),
-    data,
     ...withoutUndefined({ size: diskSize }),
-  });
+  };
+  const { recovery, data } = layOutIsos(collected.parts, place, tools);
+  const layout = await engine.run(layOutDiskImage, { ...place, recovery, data });
   const { files } = await prepared;
   return { collected, metal, files, layout, recovery: await recovery, data: await data };
 }
@@ -142,18 +146,22 @@ type Collected = Awaited<ReturnType<typeof collectLiveParts>>;
 /** Lays out the ISO of each partition. */
 function layOutIsos(
   { missing, ...parts }: Collected['parts'],
-  metal: Promise<PreparedMetal>,
+  place: {
+    readonly metal: Promise<PreparedMetal>;
+    readonly base: Promise<FileInput>;
+    readonly size?: number;
+  },
   { engine }: BuildTools,
 ) {
   const { plan, release, catalogs, epoch } = parts;
-  return {
-    recovery: engine.run(layOutLiveIso, { ...parts, recoveryLabel: RECOVERY_LABEL }),
-    data: engine.run(layOutDataIso, {
-      plan,
-      release,
-      catalogs,
-      metal,
-      ...withoutUndefined({ missing, epoch }),
-    }),
-  };
+  const recovery = engine.run(layOutLiveIso, { ...parts, recoveryLabel: RECOVERY_LABEL });
+  const data = engine.run(layOutDataIso, {
+    ...place,
+    plan,
+    release,
+    catalogs,
+    recovery,
+    ...withoutUndefined({ missing, epoch }),
+  });
+  return { recovery, data };
 }

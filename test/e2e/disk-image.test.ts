@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
@@ -150,6 +150,29 @@ describe.skipIf(!hasTools)('a disk image', () => {
     const again = await build('--output', 'other.raw', '--qcow2', 'sized.qcow2');
     expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
   });
+
+  test("with secrets is its owner's alone, and so is its copy for QEMU", async () => {
+    await world.writeConfig('userCorePass: four-words-of-test');
+    await expectDone('--output', 'secret.raw', '--qcow2', 'new/secret.qcow2').finally(() =>
+      world.writeConfig(),
+    );
+    const found = await Promise.all([stat(at('secret.raw')), stat(at('new/secret.qcow2'))]);
+    expect(found.map(({ mode }) => mode & 0o777)).toEqual([0o600, 0o600]);
+  });
+
+  test.each(['', '.sha256', '.report.json', '.partial', '.partial.journal', '.lock'])(
+    'refuses a copy for QEMU with the name of the output and "%s"',
+    async (suffix) => {
+      await rm(at('link'), { force: true });
+      await symlink('.', at('link'));
+      for (const folder of ['', 'link/']) {
+        const args = ['--output', 'taken.raw', '--qcow2', `${folder}taken.raw${suffix}`, '--force'];
+        const { exitCode, stderr } = await build(...args);
+        expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.reserved]')]);
+      }
+      expect((await readdir(world.directory)).filter((name) => name.startsWith("taken"))).toEqual([]);
+    },
+  );
 
   test.each([
     [['--size', '1', '--output', 'small.raw'], 0, ''],

@@ -6,7 +6,7 @@ import { formatUuid, markUuid } from '../../base/uuid.ts';
 import { BLOCK_SIZE, type GptPartition } from '../boot/gpt.ts';
 import { bytesExtent, fillGaps, type Extent, type Layout } from '../extent.ts';
 import type { MetalImage } from './metal.ts';
-import { TABLE_BLOCKS, writeTables } from './table.ts';
+import { TABLE_BLOCKS, writeTables, type DiskTables } from './table.ts';
 
 /*
  * Lays out a disk image: the start of a metal image, an empty root partition, and two partitions that are ISO
@@ -128,32 +128,45 @@ export type DiskSource = {
   readonly shift: number;
 };
 
-export type DiskParts = {
+/** Everything that decides the tables, besides the sizes of the two ISO images. */
+export type TableParts = {
   readonly metal: Pick<MetalImage, 'head' | 'end'>;
-  /** The metal image without its tables and boot file system, and the boot file system as edited. */
-  readonly sources: readonly DiskSource[];
-  /** ISO images, with the file that is the base of each, if it has one. */
-  readonly recovery: IsoPart;
-  readonly data: IsoPart;
   /** GiB; absent: as small as possible. */
   readonly gib?: number;
   /** Digests that decide the contents; the GUIDs of the new partitions are made from them. */
   readonly madeFrom: readonly string[];
 };
 
+export type DiskParts = TableParts & {
+  /** The metal image without its tables and boot file system, and the boot file system as edited. */
+  readonly sources: readonly DiskSource[];
+  /** ISO images, with the file that is the base of each, if it has one. */
+  readonly recovery: IsoPart;
+  readonly data: IsoPart;
+};
+
 type IsoPart = { readonly layout: Layout; readonly base?: Digest };
+
+/**
+ * Places the partitions and writes their tables.
+ *
+ * @throws ConfigError `disk-image.too-small`
+ */
+export function planTables(
+  { metal: { head, end }, gib, madeFrom }: TableParts,
+  isos: Omit<DiskContents, 'end'>,
+): DiskTables & { readonly plan: DiskPlan } {
+  const plan = planDisk({ end, ...isos }, gib);
+  const partitions = listPartitions(plan, madeFrom);
+  return { plan, ...writeTables(head, partitions, plan.size / BLOCK_SIZE) };
+}
 
 /** Every byte of a disk image. Same parts, same layout. */
 export function layOutDisk(parts: DiskParts): Layout & { readonly plan: DiskPlan } {
-  const { metal, recovery, data, sources, gib, madeFrom } = parts;
-  const sizes = { end: metal.end, recovery: recovery.layout.size, data: data.layout.size };
-  const plan = planDisk(sizes, gib);
+  const { recovery, data, sources } = parts;
+  const sizes = { recovery: recovery.layout.size, data: data.layout.size };
+  const { plan, primary, backup } = planTables(parts, sizes);
   const { size } = plan;
-  const { primary, backup } = writeTables(
-    metal.head,
-    listPartitions(plan, madeFrom),
-    size / BLOCK_SIZE,
-  );
   const extents = [
     bytesExtent(0, primary),
     ...sources.flatMap(shiftPieces),
@@ -215,3 +228,6 @@ function shiftIso({ layout, base }: IsoPart, { first }: BlockRange): readonly Ex
 
 /** Bytes of the tables at the start of a disk. */
 export const TABLES_SIZE = TABLE_BLOCKS * BLOCK_SIZE;
+
+/** Bytes of their copy at the end of a disk, which has no protective MBR. */
+export const BACKUP_TABLES_SIZE = TABLES_SIZE - BLOCK_SIZE;

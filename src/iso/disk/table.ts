@@ -15,10 +15,10 @@ const KEPT = 3;
 const ENTRIES_SIZE = ENTRY_COUNT * ENTRY_SIZE;
 
 /** Bytes of an MBR in front of its four entries; they are kept. */
-export const MBR_CODE = 446;
+const MBR_CODE = 446;
 const MBR_TYPE_PROTECTIVE = 0xee;
 
-type DiskTables = {
+export type DiskTables = {
   /** Both at the start of the disk. */
   readonly primary: Uint8Array;
   /** Entries, then header; at the end of the disk. */

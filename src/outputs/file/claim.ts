@@ -5,7 +5,7 @@ import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/cla
 import { sizeOf } from '../../base/disk/files.ts';
 import { isLeaseText } from '../../base/disk/holder.ts';
 import { isOwnUser, readRegularFile } from '../../base/disk/open-file.ts';
-import { isErrno } from '../../base/errors.ts';
+import { isErrno, UsageError } from '../../base/errors.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
 import {
   namesBeside,
@@ -50,6 +50,28 @@ export async function claimFile(
   for (const { path, isOurs, isWrittenInto } of listOutputs(place.output)) {
     if (isWrittenInto && !(await isOurs(path, recognize))) await rm(path, { force: true });
   }
+}
+
+/**
+ * Refuses a file beside an output that has the name of the output, or of a file that its build writes or reads.
+ *
+ * @throws UsageError `output.reserved`
+ */
+export async function refuseNameOf(output: string, path: string): Promise<void> {
+  const names = [output, ...listOutputs(output).map((file) => file.path)];
+  const [real, ...reserved] = await Promise.all(
+    [path, ...names].map(async (name) => join(await findRealPath(dirname(name)), basename(name))),
+  );
+  if (real === undefined || !reserved.includes(real)) return;
+  throw new UsageError(
+    'output.reserved',
+    `"${path}" is a name of the output or of a file next to it`,
+    {
+      expected: `another name than "${output}" and the files of its build`,
+      found: basename(path),
+      hint: 'name another file',
+    },
+  );
 }
 
 /** Refuses a place that `claimFile` refuses even with `force`, for commands that build nothing. */

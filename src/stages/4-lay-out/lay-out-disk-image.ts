@@ -8,6 +8,7 @@ import {
   createEmptyImage,
   layOutDisk,
   layOutIso,
+  planTables,
   readMetalImage,
   scanPieces,
   TABLES_SIZE,
@@ -15,6 +16,7 @@ import {
   type DiskSource,
   type Layout,
   type MetalImage,
+  type TableParts,
 } from '../../iso/index.ts';
 import { describeDisk, DISK_PATH } from '../../media/disk-image.ts';
 import { describeMedium } from '../../media/describe.ts';
@@ -111,41 +113,73 @@ export type DataIsoParts = {
   readonly missing?: readonly AbsentImage[];
   /** Seconds since 1970; default: the release's creation. */
   readonly epoch?: number;
+  /** Decides the partition tables, of which the ISO has the digests, with the members below. */
   readonly metal: PreparedMetal;
+  readonly recovery: Layout;
+  /** The base of the recovery ISO. */
+  readonly base: FileInput;
+  /** GiB of the disk; absent: as small as possible. */
+  readonly size?: number;
 };
 
 /** Lays out the ISO of partition `agentdata`: the registry, its list of images, and the index. */
 export const layOutDataIso: Stage<DataIsoParts, Layout, { readonly cache: BlobCache }> = {
   name: 'lay out data ISO',
   async run(parts, { cache }) {
-    const { plan, release, metal, epoch = createdAt(release) } = parts;
-    const disk = describeDisk(metal);
-    return layOutIso({
-      base: createEmptyImage({ volumeId: DATA_LABEL, directories: [], epoch }),
-      files: [
+    const { plan, release, metal } = parts;
+    const files = await planLiveFiles({ plan, release, cache });
+    const layOut = (disk: Uint8Array): Layout =>
+      renderDataIso(parts, [
         { path: DISK_PATH, content: { kind: 'bytes', bytes: disk } },
-        ...(await planLiveFiles({ plan, release, cache })),
-      ],
-      remove: [],
-      patches: [],
-      epoch,
-      index: {
-        path: INDEX_PATH,
-        render: (extents, areas) =>
-          describeMedium({
-            product: 'data-iso',
-            plan,
-            extents,
-            areas,
-            releases: [release],
-            catalogs: describeCatalogs(parts.catalogs),
-            missing: parts.missing?.map(({ image }) => image) ?? [],
-            release: describeRelease(release),
-          }),
-      },
-    });
+        ...files,
+      ]);
+    // The tables depend on the size of this ISO, which does not depend on the digests in it.
+    const none = new Uint8Array(TABLES_SIZE);
+    const { size } = layOut(describeDisk(metal, { primary: none, backup: none }));
+    const isos = { recovery: parts.recovery.size, data: size };
+    const layout = layOut(describeDisk(metal, planTables(tablePartsOf(parts), isos)));
+    if (layout.size !== size) throw new Error('the size of a data ISO depends on digests');
+    return layout;
   },
 };
+
+const renderDataIso = (
+  parts: DataIsoParts,
+  files: Parameters<typeof layOutIso>[0]['files'],
+): Layout => {
+  const { plan, release, epoch = createdAt(release) } = parts;
+  return layOutIso({
+    base: createEmptyImage({ volumeId: DATA_LABEL, directories: [], epoch }),
+    files,
+    remove: [],
+    patches: [],
+    epoch,
+    index: {
+      path: INDEX_PATH,
+      render: (extents, areas) =>
+        describeMedium({
+          product: 'data-iso',
+          plan,
+          extents,
+          areas,
+          releases: [release],
+          catalogs: describeCatalogs(parts.catalogs),
+          missing: parts.missing?.map(({ image }) => image) ?? [],
+          release: describeRelease(release),
+        }),
+    },
+  });
+};
+
+const tablePartsOf = ({
+  metal,
+  base,
+  size,
+}: Pick<DiskImageParts, 'metal' | 'base' | 'size'>): TableParts => ({
+  metal,
+  madeFrom: [...metal.files, base].map(({ digest }) => digest),
+  ...withoutUndefined({ gib: size }),
+});
 
 /** Seconds since 1970. */
 export const createdAt = ({ created }: Pick<Release, 'created'>): number =>
@@ -170,14 +204,13 @@ export type DiskLayout = Layout & {
 
 export const layOutDiskImage: Stage<DiskImageParts, DiskLayout, object> = {
   name: 'lay out disk image',
-  run({ metal, recovery, base, data, size }) {
+  run(parts) {
+    const { metal, recovery, base, data } = parts;
     const { plan: partitions, ...layout } = layOutDisk({
-      metal,
+      ...tablePartsOf(parts),
       sources: metal.sources,
       recovery: { layout: recovery, base: base.digest },
       data: { layout: data },
-      madeFrom: [...metal.files, base].map(({ digest }) => digest),
-      ...withoutUndefined({ gib: size }),
     });
     const written = layout.extents
       .filter(({ source }) => source.kind !== 'zero')

@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
+import { makeMetalImage } from '../support/metal-image.ts';
+import { requireTool } from '../support/tools.ts';
+
+let world: LiveWorld;
+const at = (name: string): string => join(world.directory, name);
+const judge = (program: string, ...args: readonly string[]): string =>
+  execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+
+/** Verifies a copy of the image that a program has changed. */
+async function verifyChanged(program: string, ...args: readonly string[]): Promise<Outcome> {
+  judge('cp', '--sparse=always', at('appliance.raw'), at('changed.raw'));
+  try {
+    judge(program, ...args, at('changed.raw'));
+    return await world.run('verify', 'changed.raw');
+  } finally {
+    await rm(at('changed.raw'));
+  }
+}
+
+const hasTools = ['sgdisk', 'mkfs.ext4', 'mkfs.vfat', 'debugfs'].map(requireTool).every(Boolean);
+
+beforeAll(async () => {
+  if (!hasTools) return;
+  world = await createLiveWorld();
+  await world.writeConfig();
+  await makeMetalImage(world.directory);
+  const args = ['build', 'disk-image', '--metal-image', 'metal.raw', '--base-iso', 'test.iso'];
+  const { exitCode, stderr } = await world.run(...args);
+  expect([exitCode, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+});
+afterAll(() => (hasTools ? world.close() : undefined));
+
+describe.skipIf(!hasTools)('the partition tables of a disk image', () => {
+  test('are as built if sgdisk has only moved the copy to where it was', async () => {
+    const { exitCode, stdout } = await verifyChanged('sgdisk', '-e');
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining('whole')]);
+  });
+
+  test.each([
+    ['without a partition', ['-d', '2']],
+    ['with another partition', ['-n', '7:300000:+1M']],
+    ['with another name of a partition', ['-c', '2:EFI']],
+    ['with another type of a partition', ['-t', '3:8200']],
+    ['with another attribute of a partition', ['-A', '2:set:0']],
+    ['with another GUID of a partition', ['-u', '6:R']],
+    ['with another GUID of the disk', ['-U', 'R']],
+  ])('%s and right CRCs are damage', async (_, args) => {
+    const { exitCode, stdout } = await verifyChanged('sgdisk', ...args);
+    expect([exitCode, stdout]).toEqual([8, expect.stringContaining('differs from the disk image')]);
+  });
+});
