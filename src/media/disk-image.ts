@@ -93,18 +93,30 @@ export async function findCarriedDisk(
   return viewRange(image, { offset: first.offset, size: file.size }, DEPLOYED_DISK_PATH);
 }
 
-/** A part of an image as an image; closing it leaves the whole open. It may be longer than the ISO in it. */
-const viewRange = (
-  image: RandomAccess,
-  { offset, size }: ByteRange,
-  name: string,
-): RandomAccess => ({
-  path: `${image.path} (${name})`,
-  size: Math.max(0, Math.min(size, image.size - offset)),
-  isDevice: true,
-  read(from, length, buffer) {
-    requireInside({ offset: from, size: length }, size);
-    return image.read(offset + from, length, buffer);
-  },
-  close: () => Promise.resolve(),
-});
+/** A part of an image as an image, as far as it is there; closing it leaves the whole open. It may be longer than its ISO. */
+function viewRange(image: RandomAccess, { offset, size }: ByteRange, name: string): RandomAccess {
+  const present = Math.max(0, Math.min(size, image.size - offset));
+  return {
+    path: `${image.path} (${name})`,
+    size: present,
+    isDevice: true,
+    read(from, length, buffer) {
+      requireInside({ offset: from, size: length }, present);
+      return image.read(offset + from, length, buffer);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Says why a partition is not whole on the disk; undefined if it is. */
+export function describeMisplaced(
+  { name, offset, size }: Omit<IsoPartition, 'access'>,
+  diskSize: number,
+): string | undefined {
+  if (size <= 0) return `the last block of partition ${name} is in front of its first`;
+  const end = `the disk ends at byte ${diskSize}`;
+  if (offset >= diskSize) return `partition ${name} begins at byte ${offset}, and ${end}`;
+  if (offset + size > diskSize)
+    return `partition ${name} ends at byte ${offset + size}, and ${end}`;
+  return undefined;
+}

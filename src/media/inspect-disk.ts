@@ -1,7 +1,8 @@
+import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { RandomAccess } from '../base/random-access.ts';
 import { BLOCK_SIZE, openIso, readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/index.ts';
-import { findCarriedDisk, openDisk } from './disk-image.ts';
+import { describeMisplaced, findCarriedDisk, openDisk, type IsoPartition } from './disk-image.ts';
 import { inspectIso, type Inspection } from './inspect.ts';
 import { attempt } from './open.ts';
 
@@ -44,6 +45,7 @@ async function inspectCarried(image: RandomAccess): Promise<DiskInspection | und
 async function inspectDisk(image: RandomAccess): Promise<DiskInspection | undefined> {
   const disk = await openDisk(image);
   if (!disk) return undefined;
+  for (const partition of [disk.recovery, disk.data]) requirePresent(image, partition);
   const { gpt } = readPartitionTables(await image.read(0, SYSTEM_AREA_SIZE));
   return {
     kind: 'disk-image',
@@ -56,4 +58,12 @@ async function inspectDisk(image: RandomAccess): Promise<DiskInspection | undefi
     recovery: await inspectIso(disk.recovery.access),
     data: await inspectIso(disk.data.access),
   };
+}
+
+function requirePresent({ path, size }: RandomAccess, partition: IsoPartition): void {
+  const problem = describeMisplaced(partition, size);
+  if (problem === undefined) return;
+  throw new IntegrityError('disk-image.truncated', `${path} is damaged: ${problem}`, {
+    hint: 'copy the disk image again; "sealift verify" lists everything that is wrong',
+  });
 }

@@ -10,6 +10,7 @@ import {
   TABLES_SIZE,
 } from '../iso/index.ts';
 import {
+  describeMisplaced,
   DISK_PATH,
   openDisk,
   parseDiskList,
@@ -49,18 +50,36 @@ async function verifyDisk(
   findings.size = image.size;
   findings.hasProof = true;
   await guard('structure', findings, () => verifyTables(image, work));
-  await guard('content', findings, () => verifyStart(image, disk, work));
+  const isListed = await guard('content', findings, () => verifyStart(image, disk, work));
   for (const partition of [disk.recovery, disk.data]) {
-    const part = await verifyIso(partition.access, options);
-    takePart(partition, part, findings);
-    const { offset, size } = partition;
-    const used = part.compared.of;
-    await verifyZeros(image, { offset: offset + used, size: size - used }, work);
+    await verifyPartition(image, partition, { findings, options });
   }
   const sha256 = isGiven ? await published?.() : undefined;
   if (sha256) await verifyByDigest(image, sha256, work);
-  else await verifyHoles(image, disk, work);
+  else if (isListed === true) await verifyHoles(image, disk, work);
   return conclude(findings);
+}
+
+/** The ISO in a partition, as far as the disk has it, and zeros behind it. */
+async function verifyPartition(
+  image: RandomAccess,
+  partition: IsoPartition,
+  { findings, options }: { readonly findings: Findings; readonly options: MediumOptions },
+): Promise<void> {
+  const problem = describeMisplaced(partition, image.size);
+  if (problem !== undefined) findings.report({ kind: 'structure', problem });
+  const { access, offset } = partition;
+  if (access.size === 0) return;
+  const part = await guard('structure', findings, () => verifyIso(access, options));
+  if (!part) return;
+  takePart(partition, part, findings);
+  if (problem !== undefined) return; // bytes behind its ISO may be those of other parts
+  const used = part.compared.of;
+  await verifyZeros(
+    image,
+    { offset: offset + used, size: access.size - used },
+    { findings, options },
+  );
 }
 
 /** UEFI 2.10, 5.3.2: both copies are valid, and name the same partitions. */
@@ -82,14 +101,19 @@ async function verifyTables(image: RandomAccess, { findings }: Work): Promise<vo
   }
 }
 
-/** The tables, and everything from them to the end of the boot file system. */
-async function verifyStart(image: RandomAccess, disk: DiskImage, work: Work): Promise<void> {
+/**
+ * The tables, and everything from them to the end of the boot file system.
+ *
+ * @returns false without the list, which alone tells bytes from zeros
+ */
+async function verifyStart(image: RandomAccess, disk: DiskImage, work: Work): Promise<boolean> {
   const { findings, options } = work;
+  if (disk.data.access.size === 0) return false; // reported with its partition
   const iso = await openIso(disk.data.access);
   const file = await iso.find(DISK_PATH);
   if (file?.kind !== 'file') {
     findings.report({ kind: 'index', problem: `partition agentdata has no ${DISK_PATH}` });
-    return;
+    return false;
   }
   const { extents, end, backup: digest } = parseDiskList(await iso.readFile(file));
   const backup = { offset: image.size - BACKUP_TABLES_SIZE, size: BACKUP_TABLES_SIZE, digest };
@@ -116,6 +140,7 @@ async function verifyStart(image: RandomAccess, disk: DiskImage, work: Work): Pr
     await verifyZeros(image, { offset: at, size: offset - at }, work);
     at = offset + size;
   }
+  return true;
 }
 
 /** Root partition and the gaps around the two ISO images. */
