@@ -170,7 +170,9 @@ describe.skipIf(!hasTools)('a disk image', () => {
         const { exitCode, stderr } = await build(...args);
         expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.reserved]')]);
       }
-      expect((await readdir(world.directory)).filter((name) => name.startsWith("taken"))).toEqual([]);
+      expect((await readdir(world.directory)).filter((name) => name.startsWith('taken'))).toEqual(
+        [],
+      );
     },
   );
 
