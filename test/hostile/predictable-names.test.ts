@@ -158,14 +158,14 @@ describe('the files of a site in a directory that others can write to', () => {
   it('are not written to a directory that a link leads to', async () => {
     mkdirSync(at('elsewhere'));
     symlinkSync('elsewhere', at('site'));
-    await expect(write()).rejects.toMatchObject({ code: 'file.not-directory' });
+    await expect(write()).rejects.toMatchObject({ code: 'config-iso.in-the-way' });
     expect(readdirSync(at('elsewhere'))).toEqual([]);
   });
 
   it.runIf(isRoot)('are not written to a directory of another user', async () => {
     mkdirSync(at('site'));
     chownSync(at('site'), 65_534, 65_534);
-    await expect(write()).rejects.toMatchObject({ code: 'file.foreign' });
+    await expect(write()).rejects.toMatchObject({ code: 'config-iso.in-the-way' });
     expect(readdirSync(at('site'))).toEqual([]);
   });
 

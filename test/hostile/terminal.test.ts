@@ -135,6 +135,10 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['evil.iso', 'evil.iso'],
     [EVIL, EVIL],
   ],
+  'config-iso export': [
+    ['sites', '--as', 'acm-import'],
+    [EVIL, '--as', 'bmh', '--cluster-image-set', EVIL],
+  ],
   'config-iso generations': [['--keys', EVIL], [EVIL]],
   'config-iso show': [['evil.iso'], [EVIL]],
   'config-iso validate': [['sites'], ['sites', '-o', 'json'], [EVIL]],

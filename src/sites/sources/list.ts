@@ -136,6 +136,10 @@ export function parseMemberPath(path: string): MemberPath {
   return refusal === undefined ? { components } : { components, refusal };
 }
 
+export const NOT_AN_INPUT =
+  'is not used: inputs are install-config.yaml, image-based-config.yaml or agent-config.yaml, resources in their ' +
+  'place, and manifests in extra-manifests or openshift';
+
 /**
  * Names next to inputs that have no meaning: hidden files (`.git`, `.DS_Store`, the installer's
  * own state), read-me files, and the folder that macOS adds to a zip.

@@ -25,9 +25,9 @@ import {
   foldName,
   groupByFold,
   isIgnoredFile,
+  NOT_AN_INPUT,
   parseMemberPath,
 } from './list.ts';
-
 import type { ResourceList } from './split.ts';
 
 /* Owns the sorting of a folder's or an archive's members into sites. */
@@ -240,9 +240,7 @@ function warnUnused({ name, shownAs, unused, problems }: Found): void {
       ...UNUSED,
       name,
       file: `${shownAs}/${printable(path)}`,
-      problem:
-        'is not used: inputs are install-config.yaml, image-based-config.yaml or agent-config.yaml, and manifests in ' +
-        'extra-manifests or openshift',
+      problem: NOT_AN_INPUT,
     });
   }
 }

@@ -17,7 +17,7 @@ import { AGENT_FILE } from '../roots.ts';
 import { makeAgentConfig } from './hosts.ts';
 import { makeInstallConfig } from './install.ts';
 import { type ClusterParts, gatherParts, placeIn } from './parts.ts';
-import { judgeParts, listCarried, listLostParts } from './rules.ts';
+import { judgeParts, listInstallMembers, listLostParts } from './rules.ts';
 
 /*
  * Owns the conversion of an AgentClusterInstall with its ClusterDeployment, InfraEnv, NMStateConfigs, pull Secret
@@ -40,7 +40,13 @@ export function convertCluster(
     parts,
     files.find(({ path }) => path === AGENT_FILE),
   );
-  return { files: made, problems, warnings, index, installMembers: listCarried(parts.install) };
+  return {
+    files: made,
+    problems,
+    warnings,
+    index,
+    installMembers: listInstallMembers(parts.install),
+  };
 }
 
 function makeFiles(parts: ClusterParts, given: SiteFile | undefined): readonly SiteFile[] {

@@ -6,7 +6,7 @@ import type { AgentConfigDocument, WrittenAgentHost } from '../../agent/document
 import {
   type ClusterParts,
   type HostResource,
-  listHostAddresses,
+  listNamedAddresses,
   type NetworkResource,
   placeIn,
 } from './parts.ts';
@@ -87,7 +87,7 @@ function joinNetwork(
   network: NetworkResource,
   problems: ClusterParts['problems'],
 ): void {
-  const [host, other] = joined.filter((each) => meets(each, listHostAddresses(network.spec)));
+  const [host, other] = joined.filter((each) => meets(each, listNamedAddresses(network.spec)));
   const known = host?.network?.resource.name;
   if (!host) joined.push({ network });
   else if (other || known !== undefined) {
@@ -127,8 +127,8 @@ const addressOf = ({ spec }: HostResource): string => spec.bootMACAddress?.toLow
 
 const meets = ({ given, network, metal }: Joined, addresses: readonly string[]): boolean => {
   const own = [
-    ...listHostAddresses(given?.host ?? {}),
-    ...listHostAddresses(network?.spec ?? {}),
+    ...listNamedAddresses(given?.host ?? {}),
+    ...listNamedAddresses(network?.spec ?? {}),
     ...(metal ? [addressOf(metal)] : []),
   ];
   return addresses.some((address) => address !== '' && own.includes(address));

@@ -207,7 +207,7 @@ function selectHosts(
   { index, problems, warnings }: Gathered,
 ): readonly HostResource[] {
   const names = infraEnvs.map(({ resource }) => resource.name);
-  const addresses = new Set(networks.flatMap(({ spec }) => listHostAddresses(spec)));
+  const addresses = new Set(networks.flatMap(({ spec }) => listNamedAddresses(spec)));
   const hosts = index.list('BareMetalHost').map((each): HostResource => read(each));
   const own = hosts.filter(({ resource, document, labels, spec }) => {
     const label = labels[HOST_LABEL];
@@ -222,7 +222,7 @@ function selectHosts(
 }
 
 /** In lower case. */
-export const listHostAddresses = ({
+export const listNamedAddresses = ({
   interfaces = [],
 }: Partial<WrittenAgentHost>): readonly string[] =>
   interfaces.flatMap(({ macAddress = '' } = {}) =>

@@ -146,7 +146,7 @@ const CARRIED = [
 ] as const satisfies readonly (keyof InstallSpec)[];
 
 /** Members without a counterpart in install-config, which go on an image as they are. */
-export const listCarried = ({ spec }: InstallResource): Readonly<Record<string, unknown>> =>
+export const listInstallMembers = ({ spec }: InstallResource): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     CARRIED.filter((member) => isFilledMember(spec[member])).map((member) => [
       member,
