@@ -4,6 +4,7 @@ import { ConfigProblems, type FileProblem } from '../base/errors.ts';
 import { mapStage } from '../engine/index.ts';
 import { type FindController, readControllers } from '../sites/export/host-table.ts';
 import { readTable } from '../sites/sources/fill.ts';
+import { requireTable } from '../sites/sources/sites.ts';
 import { createSiteWriter, SITES_AT_ONCE } from '../sites/state/writer.ts';
 import { isGood, openSites, surveySites } from './1-resolve/check-sites.ts';
 import {
@@ -83,6 +84,7 @@ async function openHostTable(
   signal: AbortSignal,
 ): Promise<FindController> {
   if (hosts === undefined) return () => undefined;
+  await requireTable(hosts);
   const { find, problems } = readControllers(await readTable(hosts, signal), hosts, redaction);
   if (problems.length > 0) throw new ConfigProblems(hosts, problems);
   return find;

@@ -107,6 +107,13 @@ const SHORT: readonly Short[] = [
     ['out/alpha.iso', 'out/beta.iso'],
     { env: { SOURCE_DATE_EPOCH: EPOCH }, judge: judgeSites },
   ],
+  [
+    'config-iso export',
+    ['config-iso', 'export', 'sites', '--as', 'acm-import', '--out', 'out'],
+    ['sites'],
+    [],
+    { env: { SOURCE_DATE_EPOCH: EPOCH } },
+  ],
   ['lock', ['lock', '--base-iso', 'test.iso'], CONFIG, ['sealift.lock.json']],
   [
     'delta',

@@ -113,6 +113,11 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [X, 'tiny.iso'],
     ['tiny.iso', X],
   ],
+  'config-iso export': [
+    [X, '--as', 'acm-import'],
+    ['folder', '--as', 'acm-import', '--template', X],
+    ['folder', '--as', 'bmh', '--cluster-image-set', 'a', '--hosts', X],
+  ],
   'config-iso generations': [
     ['a', '--keys', X],
     ['a', '--out', X],

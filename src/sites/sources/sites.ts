@@ -85,6 +85,11 @@ function readSource(
   }
 }
 
+/** @throws ConfigError `sites.unreadable`, `sites.unknown-kind` for anything but a table */
+export async function requireTable(path: string): Promise<void> {
+  if ((await detectKind(path)) !== 'table') unknownKind(path);
+}
+
 /** Detects tables by their names and archives by their first bytes, regardless of their names. */
 async function detectKind(path: string): Promise<SourceKind> {
   try {
