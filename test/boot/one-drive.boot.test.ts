@@ -43,6 +43,9 @@ hosts:
       type: ethernet
       state: up
       ipv4: {enabled: true, dhcp: false, address: [{ip: "{{ ip }}", prefix-length: 24}]}
+    routes:
+      config:
+      - {destination: 0.0.0.0/0, next-hop-address: 192.168.111.1, next-hop-interface: eth0}
 `;
 
 /** From the sheet to the image of its site, as a person would: the program alone. */
