@@ -12,8 +12,6 @@ import { buildConfigIsos, type ConfigIsosReport } from '../../src/stages/config-
 import type { SiteListing } from '../../src/stages/report/sites.ts';
 import { writeTree, type Tree } from './site-archives.ts';
 
-const redaction = createRedaction();
-
 export type Outcome = {
   readonly exitCode: number;
   readonly stdout: string;
@@ -87,7 +85,7 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
           rotate: false,
           jobs: 2,
           epoch: Number(EPOCH),
-          redaction,
+          redaction: createRedaction(),
           ...request,
           sites: at(request.sites),
           out: at(request.out),
@@ -110,7 +108,7 @@ async function run(cwd: string, args: string[], env: NodeJS.ProcessEnv): Promise
     stdout,
     stderr,
     cwd,
-    redaction,
+    redaction: createRedaction(),
     isTTY: false,
     now: Date.now,
     env: { SOURCE_DATE_EPOCH: EPOCH, ...env },
