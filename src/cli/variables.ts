@@ -188,7 +188,7 @@ function isExclusive(one: Option, other: Option): boolean {
   );
 }
 
-/** How much is printed; either may be given before and after the command's name. */
+/** Flags for the amount of output, which may stand before and after the command's name. */
 const LEVELS: ReadonlySet<string> = new Set(['quiet', 'verbose']);
 
 /** Attributes of the options that `conflicts` named; the types of commander leave the member out. */

@@ -91,7 +91,7 @@ export type MadeValue = {
   readonly placeOf: (path: string) => WrittenPlace;
 };
 
-/** Reads a made value along a shape, members as Go's JSON decoder matches them; problems are told where they were written. */
+/** Reads a made value along a shape, members as Go's JSON decoder matches them; a problem names the place where its value was written. */
 export function decodeMade<S extends Shape>(
   { value, placeOf }: MadeValue,
   shape: S,

@@ -68,7 +68,7 @@ export type CheckOptions = {
   readonly seedVersion?: string;
   /** The cluster that the seed was made from, if it is known. */
   readonly seed?: SeedCluster | undefined;
-  /** How clusters are installed whose ClusterInstances name templates of their own. */
+  /** Flow of ClusterInstances whose templates are a team's own. */
   readonly flow?: SiteFlow;
   /** Environment in which `env:NAME` is looked up. */
   readonly env?: NodeJS.ProcessEnv;

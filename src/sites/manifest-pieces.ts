@@ -41,7 +41,7 @@ export function cutDocuments(text: string): readonly ManifestPiece[] {
   return pieces;
 }
 
-/** How Kubernetes reads a document: YAML 1.1, the last of equal keys counts. */
+/** Options that read a document as Kubernetes does: YAML 1.1, the last of equal keys counts. */
 export const PIECE = {
   prettyErrors: false,
   uniqueKeys: false,

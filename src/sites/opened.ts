@@ -103,7 +103,7 @@ export function joinProblems(
 const inOrder = (problems: readonly DocumentProblem[]): readonly DocumentProblem[] =>
   withoutRepeated(problems).toSorted((a, b) => a.line - b.line || a.column - b.column);
 
-/** Several values that were made of one are told once. */
+/** Leaves out repeated problems: several values may be made of one. */
 export function withoutRepeated(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
   if (problems.length < 2) return problems;
   const different = new Map(

@@ -26,7 +26,7 @@ import type { BuildTools } from './tools.ts';
  * configs, the live ISO below them. Pages take it from here.
  */
 
-/** Where the booted medium and installed hosts find the registry; absent: on the ISO that was booted. */
+/** The medium on which the booted system and installed hosts find the registry; absent: the ISO that was booted. */
 type LiveOptions = Pick<Parameters<typeof renderIgnition>[2], 'registryOn' | 'menuKargs'>;
 
 /** Selects, checks and renders everything; what needs no other step may still be running. */

@@ -24,7 +24,7 @@ export type AgentHost = {
   readonly bmc?: Members;
 };
 
-/** How the other node of two is switched off. */
+/** Access to the management controller that switches off the other node of two. */
 export type FencingCredential = Readonly<
   Record<'hostName' | 'username' | 'password' | 'address', string>
 > & { readonly certificateVerification?: string };

@@ -26,7 +26,7 @@ export type GroupTools = {
 
 type SentGroup = Extract<PartGroup, { readonly kind: 'send' }>;
 
-/** When it resolves, each span had its digest; a span with a wrong one was fetched and sent again. */
+/** Resolves when each span had its digest; a span with a wrong one was fetched and sent again. */
 export async function sendGroup({ parts, pieces }: SentGroup, tools: GroupTools): Promise<void> {
   const writer = createPartWriter(parts, tools.send);
   for (const piece of pieces) {

@@ -6,7 +6,7 @@ import type { FromWorker, ToWorker, WorkerReport } from './messages.ts';
 
 export type Member = {
   readonly worker: Worker;
-  /** When it was started, by `performance.now()`. */
+  /** Time of its start, by `performance.now()`. */
   readonly since: number;
   isReady: boolean;
   isListening: boolean;

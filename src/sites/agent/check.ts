@@ -148,7 +148,7 @@ function checkMembers(
   ];
 }
 
-/** How the hosts fit the cluster. Hosts of install-config.yaml are judged where agent-config.yaml could have them. */
+/** Checks that the hosts fit the cluster. Hosts of install-config.yaml are judged where agent-config.yaml could have them. */
 function checkBoth(
   report: ReportProblem,
   install: WrittenAgentInstall,

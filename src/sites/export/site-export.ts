@@ -57,7 +57,7 @@ export type ExportPlace = { readonly file: string; readonly path: string };
 /** Adds a finding about a value of the site's files. */
 export type TellFinding = (place: ExportPlace, problem: string, hint?: string) => void;
 
-/** The findings are told where the files of the site have the value, or the resource that they were made of. */
+/** Findings with the place of the value in the files of the site, or in the resource that they were made of. */
 export const createTelling =
   (
     files: readonly SiteFile[],

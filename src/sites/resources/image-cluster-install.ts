@@ -240,7 +240,7 @@ const PLACES: readonly (readonly [
   [/^spec\.installConfigOverrides.*/, 'install', 'spec.imageDigestSources'],
 ];
 
-/** Problems are told in the resource that has the value. */
+/** Reports problems at the resource that has the value. */
 function placeInParts(parts: Parts): Pick<Conversion['document'], 'report' | 'lineOf'> {
   const locate = (path: string) => {
     const [written, part = 'install', to = path] = PLACES.find(([each]) => each.test(path)) ?? [];

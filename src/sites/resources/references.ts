@@ -17,7 +17,7 @@ export type Referrer = {
 
 const PULL_SECRET = '.dockerconfigjson';
 
-/** The text of a pull secret; without one a problem is told. */
+/** The text of a pull secret; reports a problem if it is missing. */
 export function findPullSecret(
   { index, problems }: Referrer,
   { document, path }: WrittenPlace,

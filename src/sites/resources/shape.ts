@@ -15,7 +15,7 @@ import { type FoundResource, readFound, type ResourceIndex } from './find.ts';
 
 /* Owns the shape of a ClusterInstance (siteconfig.open-cluster-management.io/v1alpha1), and what is converted. */
 
-/** How the nodes of a site are installed. */
+/** Way in which the nodes of a site are installed. */
 export type SiteFlow = 'agent' | 'image-based';
 
 export const REFERENCE = partial({ name: TEXT, namespace: TEXT });
