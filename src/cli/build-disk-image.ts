@@ -15,10 +15,11 @@ import { createConfigArgument, parseWhole } from './options.ts';
 import { describeLivePlan } from './plan.ts';
 import { describeProduct, type Built } from './product.ts';
 import {
+  describePayload,
+  listWarnings,
+  listResult,
   formatOutput,
-  warnOfTls,
   describeMade,
-  listBeside,
   listImagePolicy,
   listMade,
   listSignatures,
@@ -112,21 +113,14 @@ export function describeDiskMedium(
   return describeMade(output, report, {
     about: say`OpenShift ${release.version} ${release.architecture}`,
     rows: [
-      [
-        'payload',
-        say`${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; sharing saved ${formatSize(report.dedupeSaved)}`,
-      ],
+      describePayload(report),
       ...rows,
       ...listMade(report),
       ['secrets', [report.secretsOnMedia.join(', ') || 'none on the media']],
       ...rowsOf('release', listSignatures(report.signatures)),
       ...underLabel('policy', listImagePolicy(report.imagePolicy)),
-      ...rowsOf(
-        'warning',
-        report.warnings.map((warning) => say`${warning}`),
-      ),
-      ...rowsOf('warning', warnOfTls(report.unverifiedTls)),
-      ...listBeside(report, output),
+      ...listWarnings(report),
+      ...listResult(report, output),
     ],
     next: [nextStep(formatCommand('verify', { path: output }))],
   });

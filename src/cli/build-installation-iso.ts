@@ -17,13 +17,15 @@ import {
   addTo,
   createConcurrencyOption,
   createRetryOption,
+  createWorkDirOption,
 } from './options.ts';
 import { describeProduct, type Built } from './product.ts';
 import {
+  listMirrorFiles,
+  listResult,
   formatOutput,
   warnOfTls,
   describeMade,
-  listBeside,
   listMade,
   listSignatures,
 } from './report-lines.ts';
@@ -82,7 +84,7 @@ function addInstallationIsoOptions(command: Command): Command {
         'a file, a block device, s3://BUCKET/KEY, or oci://REGISTRY/REPOSITORY:TAG',
         INSTALLATION_OUTPUT,
       )
-      .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+      .addOption(createWorkDirOption())
       .option(
         '--base-iso <file|url>',
         'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
@@ -148,19 +150,14 @@ export function describeInstallationBuild(
       ),
       ...listMade(report),
       ['secrets', [report.secretsOnMedia.join(', ')]],
-      ...rowsOf(
-        'mirrors',
-        report.registriesConf.map((file) => say`from ${file}`),
-      ),
+      ...listMirrorFiles(report.registriesConf),
       ...rowsOf('release', listSignatures(report.signatures)),
       ...rowsOf('warning', warnOfTls(report.unverifiedTls)),
       ...rowsOf(
         'note',
         report.notes.map((note) => say`${note}`),
       ),
-      ...(report.manifest === undefined
-        ? listBeside(report, output)
-        : rowsOf('digest', [say`${report.manifest}`])),
+      ...listResult(report, output),
     ],
     next: [nextStep(formatCommand(...next, { path: output }))],
   });

@@ -1,7 +1,6 @@
 import { Option, type Command } from 'commander';
 import { dirname, join, relative } from 'node:path';
 import { formatCommand, formatProgram } from '../base/text/shell.ts';
-import { formatSize } from '../base/text/words.ts';
 import { LIVE_ISO } from '../stages/live-iso.ts';
 import type { LiveIsoReport } from '../stages/report/live-iso.ts';
 import type { LiveIsoRequest } from '../stages/request.ts';
@@ -13,15 +12,18 @@ import {
   createConcurrencyOption,
   createRetryOption,
   createSetOption,
+  createWorkDirOption,
   parseAreaSize,
 } from './options.ts';
 import { describeInternalRelease, describeLivePlan } from './plan.ts';
 import { describeProduct, type Built } from './product.ts';
 import {
+  describePayload,
+  listMirrorFiles,
+  listWarnings,
+  listResult,
   formatOutput,
-  warnOfTls,
   describeMade,
-  listBeside,
   listImagePolicy,
   listMade,
   listSignatures,
@@ -50,7 +52,7 @@ const ISO_OUTPUT = {
 export function addLiveOptions(command: Command, output = ISO_OUTPUT): Command {
   return addReuseOptions(addSignatureOptions(command))
     .option(output.flags, output.description)
-    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .addOption(createWorkDirOption())
     .addOption(createConcurrencyOption())
     .addOption(createRetryOption())
     .addOption(
@@ -99,10 +101,7 @@ export function describeLiveBuild(
   return describeMade(output, report, {
     about: say`OpenShift ${release.version} ${release.architecture}`,
     rows: [
-      [
-        'payload',
-        say`${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; sharing saved ${formatSize(report.dedupeSaved)}`,
-      ],
+      describePayload(report),
       ...listMade(report),
       ['work', say`${seconds.toFixed(1)} s in stages, ${retries} retries`],
       [
@@ -114,21 +113,12 @@ export function describeLiveBuild(
         ],
       ],
       ['secrets', [report.secretsOnMedia.join(', ') || 'none on the media']],
-      ...rowsOf(
-        'mirrors',
-        report.registriesConf.map((file) => say`from ${file}`),
-      ),
+      ...listMirrorFiles(report.registriesConf),
       ['cluster', describeInternalRelease(report)],
       ...rowsOf('release', listSignatures(report.signatures)),
       ...underLabel('policy', listImagePolicy(report.imagePolicy)),
-      ...rowsOf(
-        'warning',
-        report.warnings.map((warning) => say`${warning}`),
-      ),
-      ...rowsOf('warning', warnOfTls(report.unverifiedTls)),
-      ...(report.manifest === undefined
-        ? listBeside(report, output)
-        : rowsOf('digest', [say`${report.manifest}`])),
+      ...listWarnings(report),
+      ...listResult(report, output),
     ],
     next: describeNextSteps({
       ...report,

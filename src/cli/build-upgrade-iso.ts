@@ -13,14 +13,17 @@ import {
   createConfigArgument,
   createRetryOption,
   createSetOption,
+  createWorkDirOption,
   refuseOption,
 } from './options.ts';
 import { describeProduct, type Built } from './product.ts';
 import {
+  describePayload,
+  listMirrorFiles,
+  listResult,
   formatOutput,
   warnOfTls,
   describeMade,
-  listBeside,
   listImagePolicy,
   listMade,
   listSignatures,
@@ -82,7 +85,7 @@ function addUpgradeOptions(command: Command): Command {
     .addArgument(createConfigArgument())
     .addOption(createSetOption())
     .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', UPGRADE_OUTPUT)
-    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .addOption(createWorkDirOption())
     .option(
       '--machine-config',
       'also write a MachineConfig that upgrades the cluster and removes itself',
@@ -126,24 +129,18 @@ export function describeUpgradeBuild(report: Built<UpgradeIsoReport>, host: CliH
     about: say`OpenShift ${release.version} ${release.architecture}`,
     rows: [
       ['label', say`${report.volumeId}`],
-      [
-        'payload',
-        say`${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; sharing saved ${formatSize(report.dedupeSaved)}`,
-      ],
+      describePayload(report),
       ...listMade(report),
       ...rowsOf('release', listSignatures(report.signatures)),
       ...underLabel('policy', listImagePolicy(report.imagePolicy)),
-      ...rowsOf(
-        'mirrors',
-        report.registriesConf.map((file) => say`from ${file}`),
-      ),
+      ...listMirrorFiles(report.registriesConf),
       ...rowsOf('warning', warnOfTls(report.unverifiedTls)),
       ...listUpdates(report),
       ...rowsOf(
         'file',
         report.files.map((file) => say`${formatPath(file, host)}`),
       ),
-      ...listBeside(report, output),
+      ...listResult(report, output),
     ],
     next: [...listSteps(report, host), gap, nextStep(formatCommand('verify', { path: output }))],
   });
@@ -168,10 +165,7 @@ export function describeUpgradePlan(plan: UpgradeIsoPlan, host: CliHost): Report
         ],
         ['ISO size', say`${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`],
         ['free', say`${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`],
-        ...rowsOf(
-          'mirrors',
-          plan.registriesConf.map((file) => say`from ${file}`),
-        ),
+        ...listMirrorFiles(plan.registriesConf),
         ...rowsOf(
           'warning',
           plan.catalogs.flatMap(({ warnings }) => warnings.map((text) => say`${text}`)),

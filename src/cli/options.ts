@@ -152,6 +152,9 @@ export function parseAreaSize(text: string): number {
 }
 
 /** Creates `--concurrency`, which has the range and the default of `build.concurrency`. */
+export const createWorkDirOption = (): Option =>
+  new Option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)');
+
 export function createConcurrencyOption(): Option {
   const [least, most] = CONCURRENCY;
   return new Option(

@@ -13,6 +13,7 @@ import {
   gap,
   lineOf,
   listRows,
+  rowsOf,
   say,
   type Phrase,
   type Report,
@@ -114,7 +115,41 @@ export const warnOfTls = (hosts: readonly string[]): readonly Phrase[] =>
       say`TLS of ${host} was not verified, and passwords were sent to it without encryption`,
   );
 
-export const listBeside = (
+type Payload = Readonly<Record<'images' | 'blobs' | 'payloadSize' | 'dedupeSaved', number>>;
+
+export const describePayload = (payload: Payload): ReportRow => [
+  'payload',
+  say`${payload.images} images, ${payload.blobs} blobs, ${formatSize(payload.payloadSize)}; sharing saved ${formatSize(payload.dedupeSaved)}`,
+];
+
+/** Files of registries.conf whose mirrors images come from. */
+export const listMirrorFiles = (files: readonly string[]): readonly ReportRow[] =>
+  rowsOf(
+    'mirrors',
+    files.map((file) => say`from ${file}`),
+  );
+
+export const listWarnings = ({
+  warnings,
+  unverifiedTls,
+}: Readonly<Record<'warnings' | 'unverifiedTls', readonly string[]>>): readonly ReportRow[] => [
+  ...rowsOf(
+    'warning',
+    warnings.map((warning) => say`${warning}`),
+  ),
+  ...rowsOf('warning', warnOfTls(unverifiedTls)),
+];
+
+/** The digest of an artifact in a registry, or the files beside an output in any other place. */
+export const listResult = (
+  report: DescribedOutput & Checksum & { readonly manifest?: string },
+  output: string,
+): readonly ReportRow[] =>
+  report.manifest === undefined
+    ? listBeside(report, output)
+    : rowsOf('digest', [say`${report.manifest}`]);
+
+const listBeside = (
   { device, digest }: DescribedOutput & Checksum,
   output: string,
 ): readonly ReportRow[] =>

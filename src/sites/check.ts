@@ -26,7 +26,7 @@ import { checkSeed } from './rules/seed.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/warnings.ts';
 import {
   isDocument,
-  joinProblems,
+  judgeDocument,
   limitProblems,
   openDocument,
   openInstallConfig,
@@ -111,33 +111,25 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck<Im
   };
 }
 
-/** A broken document has no content that rules could judge. */
-function judgeInstall(
+const judgeInstall = (
   install: InstallDocument | DocumentProblem,
   { seedVersion, seed }: CheckOptions,
-): readonly DocumentProblem[] {
-  if (!isDocument(install)) return [install];
-  const { value, report, problems, isBroken } = install;
-  if (isBroken) return problems;
-  const networks = resolveNetworks(value.networking);
-  const judged = checkInstallConfig(report, value, {
-    networks,
-    ...withoutUndefined({ seedVersion }),
+): readonly DocumentProblem[] =>
+  judgeDocument(install, ({ value, report }) => {
+    const networks = resolveNetworks(value.networking);
+    const options = { networks, ...withoutUndefined({ seedVersion }) };
+    return [...checkInstallConfig(report, value, options), ...checkSeed(report, value, seed)];
   });
-  return joinProblems(problems, [...judged, ...checkSeed(report, value, seed)]);
-}
 
 const NO_NETWORKS: ClusterNetworks = { machine: [], service: [], cluster: [] };
 
-function judgeImageBased(
+const judgeImageBased = (
   imageBased: ImageBasedDocument | DocumentProblem,
   install: InstallDocument | DocumentProblem,
-): readonly DocumentProblem[] {
-  if (!isDocument(imageBased)) return [imageBased];
-  const { value, report, problems, isBroken } = imageBased;
-  if (isBroken) return problems;
-  return joinProblems(problems, checkImageBasedConfig(report, value, listNetworks(install)));
-}
+): readonly DocumentProblem[] =>
+  judgeDocument(imageBased, ({ value, report }) =>
+    checkImageBasedConfig(report, value, listNetworks(install)),
+  );
 
 /** Machine networks exactly as written, since these are the ones the node will get. */
 function listNetworks(install: InstallDocument | DocumentProblem): ClusterNetworks {

@@ -91,8 +91,17 @@ export function warnOfDocument<D extends Pick<SiteDocument<Shape>, 'isBroken' | 
   return inOrder([...opened.warnings, ...rule(opened)]);
 }
 
-/** Rules do not judge a value that could not be read. */
-export function joinProblems(
+/** The problems of a document in order. Rules judge neither a broken document nor a value that could not be read. */
+export function judgeDocument<D extends Pick<SiteDocument<Shape>, 'isBroken' | 'problems'>>(
+  opened: D | DocumentProblem,
+  rule: (document: D) => readonly DocumentProblem[],
+): readonly DocumentProblem[] {
+  if (!isDocument(opened)) return [opened];
+  const { problems, isBroken } = opened;
+  return isBroken ? problems : joinProblems(problems, rule(opened));
+}
+
+function joinProblems(
   unread: readonly DocumentProblem[],
   judged: readonly DocumentProblem[],
 ): readonly DocumentProblem[] {

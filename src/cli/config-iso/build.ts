@@ -4,14 +4,12 @@ import { join, relative } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
 import { formatCommand } from '../../base/text/shell.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { findNetworkTool } from '../../nmstate/index.ts';
 import { createKeySource } from '../../sites/identity/keys.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';
 import type { CliHost } from '../host.ts';
 import { addTo, createWaitOption, parseWhole, refuseOption } from '../options.ts';
 import { createForceOption } from '../terminal/output.ts';
-import { createProgress } from '../terminal/progress.ts';
 import { registerConfigIsoExport } from './export.ts';
 import {
   addSitesOptions,
@@ -25,23 +23,9 @@ import {
   registerConfigIsoShow,
   registerConfigIsoGenerations,
 } from './show.ts';
-import {
-  nameFailed,
-  refuseFailed,
-  writeFindings,
-  registerConfigIsoCheck,
-  registerConfigIsoValidate,
-} from './validate.ts';
-import {
-  type Report,
-  gap,
-  lineOf,
-  listRows,
-  say,
-  writeReport,
-  nextStep,
-  rowsOf,
-} from '../terminal/report.ts';
+import { finishSites, nameFailed, runSites } from './run.ts';
+import { registerConfigIsoCheck, registerConfigIsoValidate } from './validate.ts';
+import { type Report, gap, lineOf, listRows, say, nextStep, rowsOf } from '../terminal/report.ts';
 
 type BuildOptions = SitesOptions & {
   readonly out?: string;
@@ -116,10 +100,12 @@ function registerConfigIsoBuild(parent: Command, host: CliHost): void {
     )
     .action(async (sites: string, options: BuildOptions) => {
       const report = await run(await readRequest(sites, options, host), options, host);
-      const { findings, failed } = report;
-      writeFindings(host, options.logFormat, [{ name: '', findings }, ...report.sites, ...failed]);
-      await writeReport({ host, ...options }, report, () => describeIsos(report, options, host));
-      refuseFailed(report, { of: report.sites.length, what: 'were not built', hint: AGAIN });
+      const failure = { good: report.sites.length, what: 'were not built', hint: AGAIN };
+      await finishSites(report, () => describeIsos(report, options, host), {
+        host,
+        options,
+        failure,
+      });
     });
 }
 
@@ -189,29 +175,24 @@ function addGeneration(
 
 const parseJobs = parseWhole('usage.jobs', [1, 256]);
 
-async function run(
+const run = (
   request: ConfigIsosRequest,
-  { logFormat, wait }: BuildOptions,
+  options: BuildOptions,
   host: CliHost,
-): Promise<ConfigIsosReport> {
-  const { signal, now } = host;
-  const nmstate = await findNetworkTool(host);
-  const progress = createProgress(host, logFormat);
-  const doubt = doubtEpoch(request.epoch, now());
-  if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });
-  const keys = createKeySource({ jobs: request.jobs });
-  host.continuation?.begin();
-  try {
-    const emit = progress.listener;
-    const tools = { keys, signal, now, emit, nmstate, wait };
-    const report = await buildConfigIsos(request, tools);
-    host.continuation?.end();
-    return report;
-  } finally {
-    progress.close();
-    await keys.close();
-  }
-}
+): Promise<ConfigIsosReport> =>
+  runSites(host, options, async (tools) => {
+    const doubt = doubtEpoch(request.epoch, host.now());
+    if (doubt !== undefined) tools.emit({ type: 'warning', message: doubt });
+    const keys = createKeySource({ jobs: request.jobs });
+    host.continuation?.begin();
+    try {
+      const report = await buildConfigIsos(request, { ...tools, keys, wait: options.wait });
+      host.continuation?.end();
+      return report;
+    } finally {
+      await keys.close();
+    }
+  });
 
 /** Validity of the ingress certificate, the shortest of all certificates of a cluster. */
 const VALID_MS = 730 * 86_400_000;

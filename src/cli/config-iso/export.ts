@@ -1,22 +1,12 @@
 import { Option, type Command } from 'commander';
 import { relative } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
-import { findNetworkTool } from '../../nmstate/index.ts';
 import { EXPORT_FORMS, type ExportForm } from '../../sites/export/site-export.ts';
 import { type ExportReport, exportSites } from '../../stages/export-sites.ts';
 import type { ExportSitesRequest } from '../../stages/5-pour/write-resources.ts';
 import type { CliHost } from '../host.ts';
 import { createForceOption } from '../terminal/output.ts';
-import { createProgress } from '../terminal/progress.ts';
-import {
-  gap,
-  lineOf,
-  listRows,
-  type Report,
-  rowsOf,
-  say,
-  writeReport,
-} from '../terminal/report.ts';
+import { gap, lineOf, listRows, type Report, rowsOf, say } from '../terminal/report.ts';
 import {
   addSitesOptions,
   readOut,
@@ -24,7 +14,7 @@ import {
   resolveGiven,
   type SitesOptions,
 } from './request.ts';
-import { nameFailed, refuseFailed, writeFindings } from './validate.ts';
+import { finishSites, nameFailed, runSites } from './run.ts';
 
 type ExportOptions = SitesOptions & {
   readonly as: ExportForm;
@@ -72,12 +62,11 @@ export function registerConfigIsoExport(parent: Command, host: CliHost): void {
         '  $ sealift config-iso export ./sites --as acm-import --built ./isos --out ./hub',
     )
     .action(async (sites: string, options: ExportOptions) => {
-      const report = await run(await readRequest(sites, options, host), options, host);
-      const { findings, failed } = report;
-      writeFindings(host, options.logFormat, [{ name: '', findings }, ...report.sites, ...failed]);
-      await writeReport({ host, ...options }, report, () => describeExport(report, host));
+      const request = await readRequest(sites, options, host);
+      const report = await runSites(host, options, (tools) => exportSites(request, tools));
       const hint = 'fix what is listed above and run the same command again';
-      refuseFailed(report, { of: report.sites.length, what: 'were not written', hint });
+      const failure = { good: report.sites.length, what: 'were not written', hint };
+      await finishSites(report, () => describeExport(report, host), { host, options, failure });
     });
 }
 
@@ -104,21 +93,6 @@ async function readRequest(
     built: resolveGiven(host.cwd, givenBuilt, '--built'),
     ...(hosts !== undefined && { hosts: resolveGiven(host.cwd, hosts, '--hosts') }),
   };
-}
-
-async function run(
-  request: ExportSitesRequest,
-  { logFormat }: ExportOptions,
-  host: CliHost,
-): Promise<ExportReport> {
-  const { signal, now } = host;
-  const nmstate = await findNetworkTool(host);
-  const progress = createProgress(host, logFormat);
-  try {
-    return await exportSites(request, { signal, now, emit: progress.listener, nmstate });
-  } finally {
-    progress.close();
-  }
 }
 
 function describeExport(

@@ -5,7 +5,7 @@ import { type ReportProblem, invalid, required } from '../../shape/report.ts';
 import type { CheckOptions, SiteCheck } from '../check.ts';
 import {
   isDocument,
-  joinProblems,
+  judgeDocument,
   limitProblems,
   openDocument,
   openInstallConfig,
@@ -91,14 +91,11 @@ export function checkAgentSite(input: SiteInput, options: CheckOptions): SiteChe
   };
 }
 
-function judgeInstall(
+const judgeInstall = (
   install: AgentInstallDocument | DocumentProblem,
   both: AgentDocuments | undefined,
-): readonly DocumentProblem[] {
-  if (!isDocument(install)) return [install];
-  const { value, report, problems, isBroken } = install;
-  if (isBroken) return problems;
-  return joinProblems(problems, [
+): readonly DocumentProblem[] =>
+  judgeDocument(install, ({ value, report }) => [
     ...checkAnyCluster(report, value, resolveNetworks(value.networking)),
     ...checkTopology(report, value),
     ...checkFencing(report, value),
@@ -108,18 +105,15 @@ function judgeInstall(
     ...checkMembersOfPlatform(report, value),
     ...checkAgentNetworks(report, value),
   ]);
-}
 
-function judgeAgent(
+const judgeAgent = (
   agent: AgentConfigDocument | DocumentProblem,
   both: AgentDocuments | undefined,
-): readonly DocumentProblem[] {
-  if (!isDocument(agent)) return [agent];
-  const { value, report, problems, isBroken } = agent;
-  if (isBroken) return problems;
-  const judged = both ? checkBoth(report, both.install.value, value) : [];
-  return joinProblems(problems, [...checkMembers(report, value), ...judged]);
-}
+): readonly DocumentProblem[] =>
+  judgeDocument(agent, ({ value, report }) => [
+    ...checkMembers(report, value),
+    ...(both ? checkBoth(report, both.install.value, value) : []),
+  ]);
 
 const VERSIONS = ['v1beta1', 'v1alpha1'];
 
