@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtemp, open, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,16 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasBootHost } from './boot-host.ts';
 import { shareLiveMedium } from './live-medium.ts';
 import { boot, BOOT_FAILURES, type Boot } from './qemu.ts';
+import { askTool } from '../support/tools.ts';
 
 type Partition = { readonly start: number; readonly size: number; readonly name: string };
-
-const judge = (program: string, ...args: readonly string[]): string =>
-  execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 /** Blocks, by sfdisk. */
 const listPartitions = (disk: string): readonly Partition[] =>
   (
-    JSON.parse(judge('sfdisk', '--json', disk)) as {
+    JSON.parse(askTool('sfdisk', '--json', disk)) as {
       readonly partitiontable: { readonly partitions: readonly Partition[] };
     }
   ).partitiontable.partitions;
@@ -52,11 +49,11 @@ describe.skipIf(!hasBootHost())('a deployment ISO that a machine boots', () => {
   afterAll(() => (folder === '' ? undefined : rm(folder, { recursive: true })));
 
   it('makes a disk of the size of the image equal to it, whatever the disk had before', () => {
-    judge('cmp', at('same'), image);
+    askTool('cmp', at('same'), image);
   });
 
   it('gives a larger disk the same contents, with the last partitions at its end', () => {
-    expect(judge('sgdisk', '-v', at('larger'))).toContain('No problems found');
+    expect(askTool('sgdisk', '-v', at('larger'))).toContain('No problems found');
     const [before, after] = [listPartitions(image), listPartitions(at('larger'))];
     const shift = Math.floor(MORE_BLOCKS / 2048) * 2048;
     expect(after.map(({ name }) => name)).toEqual(before.map(({ name }) => name));
@@ -67,7 +64,7 @@ describe.skipIf(!hasBootHost())('a deployment ISO that a machine boots', () => {
         start: old.start + (number > 3 ? shift : 0),
       });
       const skip = `${now.start * 512}:${old.start * 512}`;
-      judge('cmp', '--ignore-initial', skip, `--bytes=${now.size * 512}`, at('larger'), image);
+      askTool('cmp', '--ignore-initial', skip, `--bytes=${now.size * 512}`, at('larger'), image);
     }
   });
 

@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 import { makeMetalImage, METAL_PARTITIONS } from '../support/metal-image.ts';
-import { requireTool } from '../support/tools.ts';
+import { askTool, requireTool } from '../support/tools.ts';
 
 let world: LiveWorld;
 const at = (name: string): string => join(world.directory, name);
@@ -19,9 +18,6 @@ async function expectDone(outcome: Promise<Outcome>): Promise<Outcome> {
   expect([done.exitCode, done.stderr]).toEqual([0, expect.not.stringContaining('error')]);
   return done;
 }
-
-const judge = (program: string, ...args: readonly string[]): string =>
-  execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 type Report = {
   readonly isoSize: number;
@@ -61,7 +57,7 @@ const decodeSource = (source: string): string => {
 
 /** By xorriso: the first block of the file. */
 function findDiskStart(): number {
-  const text = judge(
+  const text = askTool(
     ...(['xorriso', '-indev', at('deployment.iso')] as const),
     ...['-find', '/deploy', '-type', 'f', '-exec', 'report_lba'],
   );
@@ -86,28 +82,28 @@ afterAll(() => (hasTools ? world.close() : undefined));
 describe.skipIf(!hasTools)('a deployment ISO', () => {
   test('carries the disk image with the bytes that "build disk-image" makes', async () => {
     await expectDone(world.run('build', 'disk-image', ...INPUTS, '--output', 'appliance.raw'));
-    judge('bsdtar', '-xf', at('deployment.iso'), '-C', world.directory, 'deploy/appliance.raw');
+    askTool('bsdtar', '-xf', at('deployment.iso'), '-C', world.directory, 'deploy/appliance.raw');
     const disk = at('deploy/appliance.raw');
     expect(await digestFile(disk)).toBe(await digestFile(at('appliance.raw')));
-    expect(judge('sgdisk', '-v', disk)).toContain('No problems found');
+    expect(askTool('sgdisk', '-v', disk)).toContain('No problems found');
     const [, , boot] = METAL_PARTITIONS;
     const part = ['bs=1M', `skip=${boot.start}`, `count=${boot.size}`, 'status=none'];
-    judge('dd', `if=${disk}`, `of=${at('boot.part')}`, ...part);
-    judge('e2fsck', '-fn', at('boot.part'));
+    askTool('dd', `if=${disk}`, `of=${at('boot.part')}`, ...part);
+    askTool('e2fsck', '-fn', at('boot.part'));
     await rm(at('deploy'), { recursive: true });
   });
 
   test('is a bootable ISO with one more file, as xorriso reads it', () => {
     const list = (iso: string): readonly string[] =>
-      judge('xorriso', '-indev', iso, '-find', '/', '-type', 'f').trim().split('\n').sort();
+      askTool('xorriso', '-indev', iso, '-find', '/', '-type', 'f').trim().split('\n').sort();
     const added = list(at('deployment.iso')).filter((path) => !list(at('test.iso')).includes(path));
     expect(added).toEqual([
       "'/deploy/appliance.raw'",
       "'/sealift/ignition.img'",
       "'/sealift/index.json'",
     ]);
-    const boot = judge('xorriso', '-indev', at('deployment.iso'), '-report_el_torito', 'plain');
-    expect(boot).toBe(judge('xorriso', '-indev', at('test.iso'), '-report_el_torito', 'plain'));
+    const boot = askTool('xorriso', '-indev', at('deployment.iso'), '-report_el_torito', 'plain');
+    expect(boot).toBe(askTool('xorriso', '-indev', at('test.iso'), '-report_el_torito', 'plain'));
   });
 
   test('takes no more of this disk than its contents, and the work directory has no copy', async () => {

@@ -1,14 +1,10 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeBaseIso } from '../../demo/base-iso.ts';
-import { createBlobFactory } from '../../demo/payload.ts';
-import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
-import { buildImage, makeCoreComponents, publishRelease } from '../../demo/release.ts';
-import { startSourceRegistry, type SourceRegistry } from '../../demo/source-registry.ts';
+import type { SourceRegistry } from '../../demo/source-registry.ts';
 import { digestFile, readAllocated } from '../../src/base/disk/files.ts';
 import { startSealift, type Child } from '../support/child.ts';
+import { type SlowRelease, startSlowRelease } from '../support/slow-release.ts';
 import { makeMetalImage } from '../support/metal-image.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -20,37 +16,16 @@ const MOMENTS = process.env['KILL_SEED'] === 'all' ? 20 : 4;
 const hasTools = ['sgdisk', 'mkfs.ext4', 'mkfs.vfat', 'debugfs'].map(requireTool).every(Boolean);
 
 describe.skipIf(!hasTools)('a disk image whose build is killed', () => {
+  let release: SlowRelease;
   let directory: string;
   let registry: SourceRegistry;
 
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sealift-disk-'));
-    registry = await startSourceRegistry({ pauseMs: 8 });
-    const base = join(directory, 'base.iso');
-    await makeBaseIso(base, MIB);
+    release = await startSlowRelease({ blobs: BLOBS, blobSize: BLOB_SIZE, lanes: 2 });
+    ({ directory, registry } = release);
     await makeMetalImage(directory);
-    const components = await makeCoreComponents(await readFile(base), []);
-    const makeBlob = createBlobFactory();
-    for (let index = 0; index < BLOBS; index++) {
-      components.set(`c${index}`, buildImage([makeBlob(index, BLOB_SIZE + index)]));
-    }
-    const pullspec = await publishRelease(registry, { version: '4.21.0', components });
-    registry.signer.write(directory);
-    await writeFile(
-      join(directory, 'appliance-config.yaml'),
-      [
-        ...['apiVersion: v1beta1', 'kind: ApplianceConfig', 'ocpRelease:', '  version: "4.21.0"'],
-        `  url: ${pullspec}`,
-        `pullSecret: '{"auths":{"${registry.host}":{"auth":"dTpw"}}}'`,
-        ...['build:', '  ignition: embedded', '  baseIso: base.iso', '  concurrency: 2'],
-        ...[...SIGNATURE_LINES, ''],
-      ].join('\n'),
-    );
   });
-  afterAll(async () => {
-    await registry.close();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterAll(() => release.close());
 
   const build = (name: string): Child =>
     startSealift(

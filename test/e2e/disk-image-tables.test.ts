@@ -1,21 +1,17 @@
-import { execFileSync } from 'node:child_process';
 import { open, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 import { makeMetalImage } from '../support/metal-image.ts';
-import { requireTool } from '../support/tools.ts';
+import { askTool, requireTool } from '../support/tools.ts';
 
 let world: LiveWorld;
 const at = (name: string): string => join(world.directory, name);
-const judge = (program: string, ...args: readonly string[]): string =>
-  execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-
 /** Verifies a copy of the image that a program has changed. */
 async function verifyChanged(program: string, ...args: readonly string[]): Promise<Outcome> {
-  judge('cp', '--sparse=always', at('appliance.raw'), at('changed.raw'));
+  askTool('cp', '--sparse=always', at('appliance.raw'), at('changed.raw'));
   try {
-    judge(program, ...args, at('changed.raw'));
+    askTool(program, ...args, at('changed.raw'));
     return await world.run('verify', 'changed.raw');
   } finally {
     await rm(at('changed.raw'));
@@ -77,7 +73,7 @@ describe.skipIf(!hasTools)('a damaged disk image', () => {
     ['whose partition begins at 2^63', misplace(32, 1n << 63n), 'partition agentdata'],
     ['whose partition ends past the end', misplace(40, 1n << 40n), 'agentdata ends at byte'],
   ])('%s is called damaged', async (_, damage, said) => {
-    judge('cp', '--sparse=always', at('appliance.raw'), at('changed.raw'));
+    askTool('cp', '--sparse=always', at('appliance.raw'), at('changed.raw'));
     await damage();
     const { exitCode, stdout, stderr } = await world.run('verify', 'changed.raw');
     const inspected = await world.run('inspect', 'changed.raw');

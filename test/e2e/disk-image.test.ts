@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,7 +5,7 @@ import { digestFile } from '../../src/base/disk/files.ts';
 import { findDiskTools } from '../../src/openshift/release/boot-partition.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 import { makeMetalImage, METAL_PARTITIONS } from '../support/metal-image.ts';
-import { requireTool } from '../support/tools.ts';
+import { askTool, requireTool } from '../support/tools.ts';
 
 type Part = { readonly name: string; readonly offset: number; readonly size: number };
 
@@ -26,9 +25,6 @@ const listParts = async (): Promise<readonly Part[]> => {
   const text = await readFile(at('appliance.raw.report.json'), 'utf8');
   return (JSON.parse(text) as { readonly partitions: readonly Part[] }).partitions;
 };
-
-const judge = (program: string, ...args: readonly string[]): string =>
-  execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 /** Copies a part of the image to a file of its own. */
 async function cut(image: string, { name, offset, size }: Part): Promise<string> {
@@ -58,9 +54,9 @@ afterAll(() => (hasTools ? world.close() : undefined));
 
 describe.skipIf(!hasTools)('a disk image', () => {
   test('has partition tables that sgdisk and sfdisk accept', () => {
-    expect(judge('sgdisk', '-v', at('appliance.raw'))).toContain('No problems found');
-    expect(judge('sfdisk', '--verify', at('appliance.raw'))).toContain('No errors detected');
-    const parts = judge('sfdisk', '-d', at('appliance.raw'));
+    expect(askTool('sgdisk', '-v', at('appliance.raw'))).toContain('No problems found');
+    expect(askTool('sfdisk', '--verify', at('appliance.raw'))).toContain('No errors detected');
+    const parts = askTool('sfdisk', '-d', at('appliance.raw'));
     expect(parts).toContain('label-id: 00000000-0000-4000-A000-000000000001');
     expect([...parts.matchAll(/name="([^"]*)"/g)].map(([, name]) => name)).toEqual([
       'BIOS-BOOT',
@@ -78,13 +74,13 @@ describe.skipIf(!hasTools)('a disk image', () => {
 
   test('has our menu entry alone in a boot file system that e2fsck accepts', async () => {
     const boot = await cut(at('appliance.raw'), BOOT_PART);
-    judge('e2fsck', '-fn', boot);
-    const menu = judge('debugfs', '-R', 'cat /grub2/grub.cfg', boot);
+    askTool('e2fsck', '-fn', boot);
+    const menu = askTool('debugfs', '-R', 'cat /grub2/grub.cfg', boot);
     expect(menu).toMatch(/^# menu of CoreOS\n/);
     expect(menu).toContain("set default='Agent-Based Installer'\nset timeout=10\n");
     expect(menu).toContain('coreos.liveiso=agentboot');
-    expect(judge('debugfs', '-R', 'ls -p /loader/entries', boot)).not.toContain('.conf');
-    expect(judge('debugfs', '-R', 'stat /grub2/grub.cfg', boot)).toMatch(/Mode: {2}0644/);
+    expect(askTool('debugfs', '-R', 'ls -p /loader/entries', boot)).not.toContain('.conf');
+    expect(askTool('debugfs', '-R', 'stat /grub2/grub.cfg', boot)).toMatch(/Mode: {2}0644/);
   });
 
   test('has ISO images with the labels of its partitions, which other programs read', async () => {
@@ -92,12 +88,12 @@ describe.skipIf(!hasTools)('a disk image', () => {
     if (!recovery || !data) throw new Error('no partitions');
     for (const part of [recovery, data]) {
       const path = await cut(at('appliance.raw'), part);
-      expect(judge('blkid', '-p', '-o', 'value', '-s', 'LABEL', path).trim()).toBe(part.name);
+      expect(askTool('blkid', '-p', '-o', 'value', '-s', 'LABEL', path).trim()).toBe(part.name);
     }
-    const recoveryFiles = judge('bsdtar', '-tf', at('agentboot.part'));
+    const recoveryFiles = askTool('bsdtar', '-tf', at('agentboot.part'));
     expect(recoveryFiles).toContain('images/pxeboot/vmlinuz');
     expect(recoveryFiles).not.toContain('registry/');
-    const dataFiles = judge('bsdtar', '-tf', at('agentdata.part'));
+    const dataFiles = askTool('bsdtar', '-tf', at('agentdata.part'));
     expect(dataFiles).toContain('registry/images/registry/manifest.json');
     expect(dataFiles).not.toContain('vmlinuz');
   });
@@ -143,8 +139,10 @@ describe.skipIf(!hasTools)('a disk image', () => {
   test('of a given size has that size, and a copy for QEMU with the same bytes', async () => {
     await expectDone('--output', 'sized.raw', '--size', '3', '--qcow2', 'sized.qcow2');
     expect((await stat(at('sized.raw'))).size).toBe(3 * 2 ** 30);
-    expect(judge('sgdisk', '-v', at('sized.raw'))).toContain('No problems found');
-    expect(judge('qemu-img', 'compare', at('sized.raw'), at('sized.qcow2'))).toContain('identical');
+    expect(askTool('sgdisk', '-v', at('sized.raw'))).toContain('No problems found');
+    expect(askTool('qemu-img', 'compare', at('sized.raw'), at('sized.qcow2'))).toContain(
+      'identical',
+    );
     const { blocks } = await stat(at('sized.raw'));
     expect(blocks * 512).toBeLessThan(64 << 20);
     const again = await build('--output', 'other.raw', '--qcow2', 'sized.qcow2');

@@ -1,54 +1,29 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeBaseIso } from '../../demo/base-iso.ts';
-import { createBlobFactory } from '../../demo/payload.ts';
-import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
-import { buildImage, makeCoreComponents, publishRelease } from '../../demo/release.ts';
-import { startSourceRegistry, type SourceRegistry } from '../../demo/source-registry.ts';
+import type { SourceRegistry } from '../../demo/source-registry.ts';
 import { digestFile, hasFile, readFileIfPresent } from '../../src/base/disk/files.ts';
 import { startSealift, type Child } from '../support/child.ts';
+import { type SlowRelease, startSlowRelease } from '../support/slow-release.ts';
 
 const MIB = 1024 * 1024;
 const BLOBS = 10;
 const LANES = 3;
 
 describe('an interrupted build', () => {
+  let release: SlowRelease;
   let directory: string;
   let registry: SourceRegistry;
   let whole: string;
 
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sealift-e2e-'));
-    registry = await startSourceRegistry({ pauseMs: 8 });
-    const base = join(directory, 'base.iso');
-    await makeBaseIso(base, MIB);
-    const components = await makeCoreComponents(await readFile(base), []);
-    const makeBlob = createBlobFactory();
-    for (let index = 0; index < BLOBS; index++) {
-      components.set(`c${index}`, buildImage([makeBlob(index, 4 * MIB + index)]));
-    }
-    const pullspec = await publishRelease(registry, { version: '4.21.0', components });
-    registry.signer.write(directory);
-    await writeFile(
-      join(directory, 'appliance-config.yaml'),
-      [
-        ...['apiVersion: v1beta1', 'kind: ApplianceConfig', 'ocpRelease:', '  version: "4.21.0"'],
-        `  url: ${pullspec}`,
-        `pullSecret: '{"auths":{"${registry.host}":{"auth":"dTpw"}}}'`,
-        ...['build:', '  ignition: embedded', '  baseIso: base.iso', `  concurrency: ${LANES}`],
-        ...[...SIGNATURE_LINES, ''],
-      ].join('\n'),
-    );
+    release = await startSlowRelease({ blobs: BLOBS, blobSize: 4 * MIB, lanes: LANES });
+    ({ directory, registry } = release);
     const { code, stderr } = await build('whole.iso').ended;
     expect(code, stderr).toBe(0);
     whole = await digestFile(join(directory, 'whole.iso'));
   });
-  afterAll(async () => {
-    await registry.close();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterAll(() => release.close());
 
   const build = (output: string): Child =>
     startSealift(['build', '--output', output], { cwd: directory });

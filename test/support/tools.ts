@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -25,3 +26,7 @@ function isExecutable(path: string): boolean {
     return false; // absent or not executable is the answer, not a failure
   }
 }
+
+/** Output of a foreign program; its exit code must be 0. */
+export const askTool = (program: string, ...args: readonly string[]): string =>
+  execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
