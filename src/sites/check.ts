@@ -33,12 +33,13 @@ import {
   warnOfDocument,
 } from './opened.ts';
 import type { SiteFlow } from './resources/shape.ts';
-import type {
-  ImageBasedSite,
-  Site,
-  SiteInput,
-  SiteImageBasedConfig,
-  SiteInstallConfig,
+import {
+  type ImageBasedSite,
+  type Site,
+  type SiteInput,
+  type SiteImageBasedConfig,
+  type SiteInstallConfig,
+  IMAGE_BASED_FILE,
 } from './site.ts';
 
 /*
@@ -87,7 +88,7 @@ type Both = { readonly install: InstallDocument; readonly imageBased: ImageBased
  */
 export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck<ImageBasedSite> {
   const { install, references } = openInstallConfig(input, { shape: INSTALL_CONFIG }, options);
-  const imageBased = openDocument(input, 'image-based-config.yaml', { shape: IMAGE_BASED_CONFIG });
+  const imageBased = openDocument(input, IMAGE_BASED_FILE, { shape: IMAGE_BASED_CONFIG });
   const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;
   const problems = limitProblems([
     ...judgeInstall(install, options),

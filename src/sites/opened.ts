@@ -8,7 +8,7 @@ import {
   resolveReferences,
   type SiteDocument,
 } from './documents.ts';
-import type { SiteFile, SiteInput } from './site.ts';
+import { type SiteFile, type SiteInput, INSTALL_FILE } from './site.ts';
 
 /* Owns the opening of a site's documents, and the order and number of their problems. */
 
@@ -58,8 +58,6 @@ function showPath(name: string, files: readonly SiteFile[], path: string): strin
   return other ? other.shownAs.slice(0, -other.path.length) + path : `${name}/${path}`;
 }
 
-const INSTALL_NAME = 'install-config.yaml';
-
 type Asked<S extends Shape> = { readonly shape: S; readonly publicKeys?: ReadonlySet<string> };
 
 /** Opens install-config.yaml, whose references are resolved; unknown keys are warnings if the caller is lenient. */
@@ -73,11 +71,11 @@ export function openInstallConfig<S extends RecordNode & Shape>(
 ): { readonly install: SiteDocument<S> | DocumentProblem; readonly references: References } {
   const { env = {}, redaction, isLenient = false } = options;
   const asked = isLenient ? { ...shape, others: 'warned' as const } : shape;
-  const install = openDocument(input, INSTALL_NAME, {
+  const install = openDocument(input, INSTALL_FILE, {
     shape: asked,
     ...withoutUndefined({ publicKeys }),
   });
-  const file = input.files.find(({ path }) => path === INSTALL_NAME);
+  const file = input.files.find(({ path }) => path === INSTALL_FILE);
   if (!isDocument(install) || !file) return { install, references: new Map() };
   const { document, references } = resolveReferences(install, { ...file, env, redaction });
   return { install: document, references };

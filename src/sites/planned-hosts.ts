@@ -16,6 +16,7 @@ import {
 } from '../shape/shape.ts';
 import { PUBLIC_KEYS } from './documents.ts';
 import { countNodes } from './rules/machine-pools.ts';
+import { INSTALL_FILE, AGENT_FILE } from './site.ts';
 
 /* Reads the hosts of a site from the files of an agent-based installation, as far as a medium has to fit them. */
 
@@ -47,8 +48,8 @@ type AgentHost = NonNullable<TypeOf<typeof AGENT_HOSTS>['hosts']>[number];
  * @throws ConfigProblems `config.problems`; ConfigError `config.missing`, `config.unreadable`
  */
 export function readPlannedHosts(path: string, shownAs: string): readonly PlannedHosts[] {
-  const install = isFolder(path) ? join(path, 'install-config.yaml') : path;
-  const agent = join(dirname(install), 'agent-config.yaml');
+  const install = isFolder(path) ? join(path, INSTALL_FILE) : path;
+  const agent = join(dirname(install), AGENT_FILE);
   const show = (file: string): string => join(shownAs, relative(path, file));
   const pools = read(install, show(install), INSTALL_POOLS);
   const { hosts = [] } = existsSync(agent) ? read(agent, show(agent), AGENT_HOSTS) : {};

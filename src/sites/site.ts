@@ -12,6 +12,11 @@ import type { AgentCluster } from '../openshift/agent/agent-cluster.ts';
 import type { MadeValue } from '../shape/document.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 
+/** Names of the files of a site, as openshift-install reads them. */
+export const INSTALL_FILE = 'install-config.yaml';
+export const AGENT_FILE = 'agent-config.yaml';
+export const IMAGE_BASED_FILE = 'image-based-config.yaml';
+
 /* Owns the types of a site: its unread inputs, its checked form, and the findings that concern one site. */
 
 /** A file of a site's inputs, out of a folder, an archive or a filled template. */

@@ -13,6 +13,7 @@ import { readEpoch } from '../ask-iso.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
 import { addSeedOption, readAskedSeed, type SeedOptions } from './seed.ts';
+import { INSTALL_FILE, AGENT_FILE } from '../../sites/site.ts';
 
 export type SitesOptions = SeedOptions & {
   readonly template?: string;
@@ -87,8 +88,7 @@ export async function readSitesRequest(
     sites: resolveGiven(cwd, sites, 'SITES'),
     cwd,
     dropIn,
-    ...(dropIn &&
-      existsSync(join(resolve(cwd, sites), 'agent-config.yaml')) && { isForAgents: true }),
+    ...(dropIn && existsSync(join(resolve(cwd, sites), AGENT_FILE)) && { isForAgents: true }),
     env,
     redaction,
     ...withoutUndefined({ flow: options.flow }),
@@ -137,4 +137,4 @@ function isWithin(path: string, directory: string): boolean {
  */
 const hasOwnSite = (sites: string, out: string): boolean =>
   dirname(sites) === out &&
-  ['install-config.yaml', basename(sites)].some((name) => existsSync(join(sites, name)));
+  [INSTALL_FILE, basename(sites)].some((name) => existsSync(join(sites, name)));

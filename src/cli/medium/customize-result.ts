@@ -2,6 +2,7 @@ import { formatSize } from '../../base/text/words.ts';
 import type { Customisation } from '../../media/customize/read.ts';
 import { listHeldImage } from './held-image-rows.ts';
 import { type Report, lineOf, listRows, say } from '../terminal/report.ts';
+import { LIVE_MANIFESTS } from '../../openshift/agent/live-manifest.ts';
 
 /* The result of `sealift customize`, in words. */
 
@@ -74,7 +75,7 @@ const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
     `${source}: ${reason}`,
   ]),
   ...ignition.files.flatMap((path): readonly Row[] =>
-    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
+    path.startsWith(LIVE_MANIFESTS) ? [['agents read', path]] : [],
   ),
 ];
 

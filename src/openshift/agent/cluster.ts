@@ -9,7 +9,7 @@ import {
 } from './live-system.ts';
 import { toRpmName } from '../release/bundle.ts';
 import { EXTRA_MANIFESTS } from './configure.ts';
-import { AGENT_CLUSTER_INSTALL, INFRA_ENV } from './live-manifest.ts';
+import { AGENT_CLUSTER_INSTALL, INFRA_ENV, LIVE_MANIFESTS } from './live-manifest.ts';
 import { shorten } from './obstacles.ts';
 import { RENDEZVOUS } from './rendezvous.ts';
 
@@ -38,7 +38,7 @@ type PlannedCluster = Omit<ConfiguredCluster, 'certificates'>;
 /** Files of the numbers of nodes, and of the settings of the services. */
 export const START_CLUSTER = '/usr/local/share/start-cluster/start-cluster.env';
 export const ASSISTED_SERVICE = '/usr/local/share/assisted-service/assisted-service.env';
-const CLUSTER_DEPLOYMENT = '/etc/assisted/manifests/cluster-deployment.yaml';
+const CLUSTER_DEPLOYMENT = `${LIVE_MANIFESTS}cluster-deployment.yaml`;
 
 export const readConfiguredCluster = (archive: ConfigArchive): ConfiguredCluster => ({
   ...readPlannedCluster(archive),

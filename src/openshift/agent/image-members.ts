@@ -15,7 +15,7 @@ import {
 import { setVariables } from './env-file.ts';
 import { renderHostConfigs } from './host-configs.ts';
 import { CLUSTER_IMAGE_SET, findScalar, type LiveSystem } from './live-system.ts';
-import { INFRA_ENV } from './live-manifest.ts';
+import { INFRA_ENV, LIVE_MANIFESTS } from './live-manifest.ts';
 import { shorten } from './obstacles.ts';
 import { listPublicRegistries, findReleaseMirror } from './release-mirror.ts';
 import { RENDEZVOUS, RENDEZVOUS_TEMPLATE, renderRendezvousHost } from './rendezvous.ts';
@@ -54,7 +54,6 @@ export type ImageParts = {
   readonly networks: readonly HostNetwork[];
 };
 
-const MANIFESTS = '/etc/assisted/manifests/';
 const ISSUE = '/etc/issue';
 const TLS = '/opt/agent/tls/';
 
@@ -135,11 +134,11 @@ function planManifests(
   }
   return [
     ...renderClusterManifests(cluster, { imageSet, infraEnv }).map(({ name, text }) =>
-      createMember(`${MANIFESTS}${name}`, text),
+      createMember(`${LIVE_MANIFESTS}${name}`, text),
     ),
     createMember(CLUSTER_IMAGE_SET, clusterImageSet),
     ...(cluster.agentConfig
-      ? [createMember(`${MANIFESTS}agent-config.yaml`, cluster.agentConfig)]
+      ? [createMember(`${LIVE_MANIFESTS}agent-config.yaml`, cluster.agentConfig)]
       : []),
   ];
 }
@@ -162,7 +161,7 @@ function planTexts(cluster: AgentCluster, { secrets, system }: ImageParts): read
   };
   return (system.loader?.required ?? []).flatMap((path) => {
     const file = system.texts.get(path);
-    if (file === undefined || path.startsWith(MANIFESTS) || path === RENDEZVOUS) return [];
+    if (file === undefined || path.startsWith(LIVE_MANIFESTS) || path === RENDEZVOUS) return [];
     return [createMember(path, changes[path]?.(file.text) ?? file.text, file.mode)];
   });
 }

@@ -2,10 +2,11 @@ import { IntegrityError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
 
-/** File in which the agent services read what they register. */
-export const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
-export const PULL_SECRET_MANIFEST = '/etc/assisted/manifests/pull-secret.yaml';
-export const AGENT_CLUSTER_INSTALL = '/etc/assisted/manifests/agent-cluster-install.yaml';
+/** Folder of what the agent services register. */
+export const LIVE_MANIFESTS = '/etc/assisted/manifests/';
+export const INFRA_ENV = `${LIVE_MANIFESTS}infraenv.yaml`;
+export const PULL_SECRET_MANIFEST = `${LIVE_MANIFESTS}pull-secret.yaml`;
+export const AGENT_CLUSTER_INSTALL = `${LIVE_MANIFESTS}agent-cluster-install.yaml`;
 
 /**
  * Reads a manifest of a live system; an empty text has no members.

@@ -11,11 +11,11 @@ import {
   type SpecialMember,
   type Unit,
 } from '../../ignition/index.ts';
-import { INFRA_ENV, parseLiveManifest } from './live-manifest.ts';
+import { INFRA_ENV, parseLiveManifest, LIVE_MANIFESTS } from './live-manifest.ts';
 import { RENDEZVOUS_TEMPLATE } from './rendezvous.ts';
 
 /** Names the release; the loader compares it with the file of the image, byte by byte. */
-export const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';
+export const CLUSTER_IMAGE_SET = `${LIVE_MANIFESTS}cluster-image-set.yaml`;
 
 /** The way in which a medium's live system uses configuration images. */
 export type LiveSystem = {

@@ -15,7 +15,7 @@ import { isAddressOrDomain } from '../rules/images.ts';
 import { countNodes } from '../rules/machine-pools.ts';
 import { checkAnyCluster, reportNtpSource } from '../rules/install-config.ts';
 import { resolveNetworks } from '../rules/networks.ts';
-import type { AgentSite, SiteInput } from '../site.ts';
+import { type AgentSite, type SiteInput, AGENT_FILE } from '../site.ts';
 import {
   AGENT_CONFIG,
   AGENT_INSTALL_CONFIG,
@@ -43,11 +43,9 @@ import { warnOfAgentSite } from './warnings.ts';
  * problems leaves.
  */
 
-const AGENT_CONFIG_NAME = 'agent-config.yaml';
-
 /** True for a site whose hosts boot a live ISO, and not a seed image. */
 export const isAgentSite = ({ files }: SiteInput): boolean =>
-  files.some(({ path }) => path === AGENT_CONFIG_NAME);
+  files.some(({ path }) => path === AGENT_FILE);
 
 const AS_INSTALL_CONFIG = { shape: AGENT_INSTALL_CONFIG, publicKeys: AGENT_PUBLIC_KEYS };
 
@@ -59,7 +57,7 @@ type AgentDocuments = {
 /** Applies every rule for a cluster that agents install. */
 export function checkAgentSite(input: SiteInput, options: CheckOptions): SiteCheck<AgentSite> {
   const { install, references } = openInstallConfig(input, AS_INSTALL_CONFIG, options);
-  const agent = openDocument(input, AGENT_CONFIG_NAME, {
+  const agent = openDocument(input, AGENT_FILE, {
     shape: AGENT_CONFIG,
     publicKeys: AGENT_PUBLIC_KEYS,
   });
@@ -181,7 +179,7 @@ const createAgentSite = (
   { name, files, installMembers }: SiteInput,
   { install, agent }: AgentDocuments,
 ): AgentSite => {
-  const agentConfig = files.find(({ path }) => path === AGENT_CONFIG_NAME)?.bytes;
+  const agentConfig = files.find(({ path }) => path === AGENT_FILE)?.bytes;
   const manifests = listAgentManifests(files);
   const rest = { manifests, ...withoutUndefined({ agentConfig, installMembers }) };
   return { kind: 'agent', name, cluster: readAgentCluster(install.value, agent.value, rest) };

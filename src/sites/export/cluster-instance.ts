@@ -10,8 +10,8 @@ import { formatRendezvous } from '../../openshift/agent/rendezvous.ts';
 import { toRpmName } from '../../openshift/release/bundle.ts';
 import { chooseRendezvousIp } from '../agent/rendezvous.ts';
 import { RENDEZVOUS_ANNOTATION } from '../resources/annotations.ts';
-import type { SiteFlow } from '../resources/shape.ts';
-import type { ImageBasedSite } from '../site.ts';
+import { type SiteFlow, INSTANCE_API } from '../resources/shape.ts';
+import { type ImageBasedSite, INSTALL_FILE } from '../site.ts';
 import { listOverrides } from './overrides.ts';
 import { BUNDLE_NAME, controllerSecretNameOf, metadataOf } from './payloads.ts';
 import type { ExportHost, Members, SiteExport } from './site-export.ts';
@@ -23,7 +23,7 @@ export function clusterInstanceOf(exported: SiteExport, manifests: readonly stri
   const flow: SiteFlow = site.kind;
   const spec = site.kind === 'agent' ? mapAgent(site.cluster, exported) : mapImageBased(site);
   return {
-    apiVersion: 'siteconfig.open-cluster-management.io/v1alpha1',
+    apiVersion: INSTANCE_API,
     kind: 'ClusterInstance',
     metadata: metadataOf(exported, site.name, {
       annotations: site.kind === 'agent' ? annotationsOf(site.cluster, hosts) : undefined,
@@ -93,8 +93,6 @@ function mapAgent(cluster: AgentCluster, exported: SiteExport): Members {
   });
 }
 
-const INSTALL = 'install-config.yaml';
-
 const POOLS: Readonly<Record<AgentRole, string>> = {
   master: 'controlPlane',
   arbiter: 'arbiter',
@@ -107,7 +105,11 @@ function checkCounts({ replicas }: AgentCluster, { hosts, refuse }: SiteExport):
     const count = hosts.filter((host) => host.role === role).length;
     if (count === replicas[role]) continue;
     const problem = `the cluster has ${replicas[role]} hosts as ${role}, and ${count} of them are named: a ClusterInstance names every node`;
-    refuse({ file: INSTALL, path: POOLS[role] }, problem, 'name each host in agent-config.yaml');
+    refuse(
+      { file: INSTALL_FILE, path: POOLS[role] },
+      problem,
+      'name each host in agent-config.yaml',
+    );
   }
 }
 
@@ -123,7 +125,7 @@ function readArchitecture({ architecture }: AgentCluster, { refuse }: SiteExport
   const known = ['x86_64', 'aarch64'];
   if (!known.includes(name)) {
     const problem = `a ClusterInstance has hosts of ${known.join(' and ')}, not of ${name}`;
-    refuse({ file: INSTALL, path: 'controlPlane.architecture' }, problem);
+    refuse({ file: INSTALL_FILE, path: 'controlPlane.architecture' }, problem);
   }
   return name;
 }
@@ -132,7 +134,7 @@ function readNetworkType({ networkType }: AgentCluster, { refuse }: SiteExport):
   const known = ['OVNKubernetes', 'OpenShiftSDN'];
   if (!known.includes(networkType)) {
     const problem = `a ClusterInstance has the network types ${known.join(' and ')}, not ${networkType}`;
-    refuse({ file: INSTALL, path: 'networking.networkType' }, problem);
+    refuse({ file: INSTALL_FILE, path: 'networking.networkType' }, problem);
   }
   return networkType;
 }

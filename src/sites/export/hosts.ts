@@ -8,7 +8,7 @@ import {
 } from '../../openshift/agent/agent-cluster.ts';
 import { parse } from '../../shape/parse-text.ts';
 import type { Plain } from '../../shape/shape.ts';
-import type { ImageBasedSite, Site } from '../site.ts';
+import { type ImageBasedSite, type Site, AGENT_FILE, IMAGE_BASED_FILE } from '../site.ts';
 import type { HostController, FindController } from './host-table.ts';
 import type { ExportHost, Members } from './site-export.ts';
 
@@ -36,7 +36,7 @@ function listAgentHosts({ hosts, replicas }: AgentCluster): readonly ExportHost[
       isRoleChosen: host.role === undefined,
       interfaces,
       nodeLabels: {},
-      place: { file: 'agent-config.yaml', path: `hosts[${index}]` },
+      place: { file: AGENT_FILE, path: `hosts[${index}]` },
       ...withoutUndefined({
         hostname,
         network: network?.value,
@@ -87,7 +87,7 @@ function readNode({ imageBased }: ImageBasedSite): ExportHost {
     isRoleChosen: false,
     interfaces,
     nodeLabels,
-    place: { file: 'image-based-config.yaml', path: 'hostname' },
+    place: { file: IMAGE_BASED_FILE, path: 'hostname' },
     ...withoutUndefined({ network, bootMac: interfaces[0]?.macAddress }),
   };
 }

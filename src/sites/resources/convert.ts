@@ -1,12 +1,12 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { SiteFile, SiteInput } from '../site.ts';
+import { type SiteFile, type SiteInput, AGENT_FILE } from '../site.ts';
 import { convertCluster } from './assisted/cluster.ts';
 import type { FoundResource } from './find.ts';
 import { convertImageInstall } from './image-cluster-install.ts';
 import { convertInstance } from './instance.ts';
 import type { Made } from './make.ts';
-import { AGENT_FILE, findSiteResources, IMAGE_INSTALL, isBeside, isRoot } from './roots.ts';
+import { findSiteResources, IMAGE_INSTALL, isBeside, isRoot } from './roots.ts';
 import type { SiteFlow } from './shape.ts';
 
 /*

@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
-import type { SiteInput } from '../site.ts';
+import { type SiteInput, INSTALL_FILE, AGENT_FILE, IMAGE_BASED_FILE } from '../site.ts';
 import { readRendezvousAnnotation } from './annotations.ts';
 import { type FoundResource, indexResources } from './find.ts';
 import { makeInstanceConfig } from './install-config.ts';
@@ -102,11 +102,11 @@ export function convertSpec(conversion: Conversion): SiteInput['files'] {
     name,
   }));
   return [
-    makeFile('install-config.yaml', makeInstanceConfig(conversion)),
+    makeFile(INSTALL_FILE, makeInstanceConfig(conversion)),
     flow === 'agent'
-      ? write('agent-config.yaml', mapAgentConfig(conversion), createPaths(AGENT_PATHS))
+      ? write(AGENT_FILE, mapAgentConfig(conversion), createPaths(AGENT_PATHS))
       : write(
-          'image-based-config.yaml',
+          IMAGE_BASED_FILE,
           { ...mapImageBased(conversion), ...more?.imageBased },
           createPaths(IMAGE_BASED_PATHS),
         ),

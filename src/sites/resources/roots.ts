@@ -1,4 +1,4 @@
-import type { SiteFile } from '../site.ts';
+import { type SiteFile, AGENT_FILE } from '../site.ts';
 import { findResources, type FoundResource } from './find.ts';
 
 /* Owns the resources that are a site, with the others that they refer to. */
@@ -13,8 +13,6 @@ export type SiteRoot = {
   /** Name of its file in problems. */
   readonly file: string;
 };
-
-export const AGENT_FILE = 'agent-config.yaml';
 
 /** Files that openshift-install reads beside resources. */
 export const isBeside = ({ path }: SiteFile): boolean =>

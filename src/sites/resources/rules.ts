@@ -1,13 +1,11 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
-import type { Conversion, InstanceNode, Spec } from './shape.ts';
+import { type Conversion, type InstanceNode, type Spec, INSTANCE_API } from './shape.ts';
 
 /*
  * Owns what the API of ClusterInstances and siteconfig's own checks refuse, in their words
  * (config/crd/bases, api/v1alpha1/clusterinstance_validation.go).
  */
-
-const API_VERSION = 'siteconfig.open-cluster-management.io/v1alpha1';
 
 const CLUSTER_TYPES: readonly string[] = [
   'SNO',
@@ -21,9 +19,9 @@ const ROLES: readonly string[] = ['master', 'worker', 'arbiter'];
 type Rule = (conversion: Conversion) => readonly DocumentProblem[];
 
 const checkVersion: Rule = ({ document: { value, report } }) =>
-  value.apiVersion === API_VERSION
+  value.apiVersion === INSTANCE_API
     ? []
-    : [report('apiVersion', `a ClusterInstance has the version ${API_VERSION}`)];
+    : [report('apiVersion', `a ClusterInstance has the version ${INSTANCE_API}`)];
 
 /** Members that the API requires, and that no rule of install-config asks for (config/crd/bases). */
 const checkRequired: Rule = ({ spec, nodes, document: { report } }) => {

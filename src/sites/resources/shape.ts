@@ -15,6 +15,8 @@ import { type FoundResource, readFound, type ResourceIndex } from './find.ts';
 
 /* Owns the shape of a ClusterInstance (siteconfig.open-cluster-management.io/v1alpha1), and what is converted. */
 
+export const INSTANCE_API = 'siteconfig.open-cluster-management.io/v1alpha1';
+
 /** Way in which the nodes of a site are installed. */
 export type SiteFlow = 'agent' | 'image-based';
 

@@ -1,8 +1,9 @@
+import { INSTALL_FILE, AGENT_FILE, IMAGE_BASED_FILE } from '../site.ts';
+
 /* Owns the names of the files that a site has. */
 
 /** A site has the first of them, and one of the others, which tells how its nodes are installed. */
-const INSTALL_FILE = 'install-config.yaml';
-const KIND_FILES = ['image-based-config.yaml', 'agent-config.yaml'] as const;
+const KIND_FILES = [IMAGE_BASED_FILE, AGENT_FILE] as const;
 export const CONFIG_FILES: readonly string[] = [INSTALL_FILE, ...KIND_FILES];
 
 /**

@@ -11,7 +11,14 @@ import {
 } from '../../nmstate/index.ts';
 import { type SiteFacts, checkAcrossSites } from '../../sites/facts.ts';
 import { type ReadSite, type SiteReader, createSiteReader } from '../../sites/reader.ts';
-import { findingOfError, isOfOneSite, listHostNetworks, type Site } from '../../sites/site.ts';
+import {
+  findingOfError,
+  isOfOneSite,
+  listHostNetworks,
+  type Site,
+  AGENT_FILE,
+  IMAGE_BASED_FILE,
+} from '../../sites/site.ts';
 import { readFolder } from '../../sites/sources/folder.ts';
 import { type SiteList, nameBelow, type SiteProblem } from '../../sites/sources/list.ts';
 import { listMembers } from '../../sites/sources/members.ts';
@@ -69,11 +76,11 @@ function checkNetworks(
     files.find(({ path }) => path === wanted)?.shownAs ?? wanted;
   if (site.kind === 'agent') {
     const hosts = listHostNetworks(site.cluster);
-    return hosts.length === 0 ? undefined : checkHosts(hosts, nameOf('agent-config.yaml'), judge);
+    return hosts.length === 0 ? undefined : checkHosts(hosts, nameOf(AGENT_FILE), judge);
   }
   const { networkConfig } = site.imageBased;
   if (networkConfig === undefined) return undefined;
-  return checkNode(networkConfig, nameOf('image-based-config.yaml'), judge);
+  return checkNode(networkConfig, nameOf(IMAGE_BASED_FILE), judge);
 }
 
 /** A node from a seed applies its document itself. */

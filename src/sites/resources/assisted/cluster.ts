@@ -9,11 +9,10 @@ import {
 } from '../../agent/documents.ts';
 import { listAgentHosts } from '../../agent/read-cluster.ts';
 import { readSiteDocument } from '../../documents.ts';
-import type { SiteFile } from '../../site.ts';
+import { type SiteFile, INSTALL_FILE, AGENT_FILE } from '../../site.ts';
 import { type FoundResource, indexResources } from '../find.ts';
 import { makeFile, type Made } from '../make.ts';
 import { listManifests } from '../references.ts';
-import { AGENT_FILE } from '../roots.ts';
 import { makeAgentConfig } from './hosts.ts';
 import { makeInstallConfig } from './install.ts';
 import { type ClusterParts, gatherParts, placeIn } from './parts.ts';
@@ -63,7 +62,7 @@ function makeFiles(parts: ClusterParts, given: SiteFile | undefined): readonly S
         overrides: install.placeOf('platform.baremetal.hosts'),
       });
   return [
-    makeFile('install-config.yaml', hasHosts(agent ?? read) ? withoutHosts(install) : install),
+    makeFile(INSTALL_FILE, hasHosts(agent ?? read) ? withoutHosts(install) : install),
     ...(agent ? [makeFile(AGENT_FILE, agent)] : given ? [given] : []),
     ...listManifests(parts, listReferences(parts), 'openshift'),
   ];

@@ -5,6 +5,7 @@ import { createSelector } from '../../../openshift/agent/resources.ts';
 import type { WrittenPlace } from '../../../shape/document.ts';
 import type { WrittenAgentHost } from '../../agent/documents.ts';
 import { type FoundResource, readDefined, type ReadResource, type ResourceIndex } from '../find.ts';
+import { NETWORK_LABEL } from '../../../openshift/agent/cluster-manifests.ts';
 
 /*
  * Owns the resources that describe a cluster for assisted-service, and how they refer to each other
@@ -199,8 +200,6 @@ const formatLabels = (labels: Readonly<Record<string, unknown>>): string =>
     .toSorted()
     .join(' ')}]`;
 
-const HOST_LABEL = 'infraenvs.agent-install.openshift.io';
-
 /** Hosts with the label of an InfraEnv, and those without a label whose address a network has. */
 function selectHosts(
   { infraEnvs, networks }: Pick<ClusterParts, 'infraEnvs' | 'networks'>,
@@ -210,10 +209,10 @@ function selectHosts(
   const addresses = new Set(networks.flatMap(({ spec }) => listNamedAddresses(spec)));
   const hosts = index.list('BareMetalHost').map((each): HostResource => read(each));
   const own = hosts.filter(({ resource, document, labels, spec }) => {
-    const label = labels[HOST_LABEL];
+    const label = labels[NETWORK_LABEL];
     if (typeof label === 'string') return names.includes(label);
     const isKnown = addresses.has(spec.bootMACAddress?.toLowerCase() ?? '');
-    const why = `BareMetalHost "${resource.name}" has neither the label ${HOST_LABEL} nor the address of a host, and is ignored`;
+    const why = `BareMetalHost "${resource.name}" has neither the label ${NETWORK_LABEL} nor the address of a host, and is ignored`;
     if (!isKnown) warnings.push(document.report('metadata.labels', why));
     return isKnown;
   });
