@@ -10,14 +10,20 @@ const MANIFEST_FOLDER = 'openshift/';
 
 const MANIFEST = /^openshift\/[^/]+\.ya?ml$/;
 
-/** The rendezvous host hands each document on as a file of its own. */
-export const listAgentManifests = (files: readonly SiteFile[]): AgentCluster['manifests'] =>
+/** Manifests as they are written, by their names in the folder. */
+export const listManifestFiles = (
+  files: readonly SiteFile[],
+): readonly (Pick<SiteFile, 'bytes'> & { readonly name: string })[] =>
   files
     .filter(({ path }) => MANIFEST.test(path))
-    .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
-    .flatMap(({ path, bytes }) => {
-      const [, base = '', extension = ''] = /^(.*)(\.ya?ml)$/.exec(path) ?? [];
-      const name = base.slice(MANIFEST_FOLDER.length);
+    .map(({ path, bytes }) => ({ name: path.slice(MANIFEST_FOLDER.length), bytes }));
+
+/** The rendezvous host hands each document on as a file of its own. */
+export const listAgentManifests = (files: readonly SiteFile[]): AgentCluster['manifests'] =>
+  listManifestFiles(files)
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
+    .flatMap(({ name: file, bytes }) => {
+      const [, name = '', extension = ''] = /^(.*)(\.ya?ml)$/.exec(file) ?? [];
       return cutDocuments(Buffer.from(bytes).toString('utf8'))
         .filter((piece) => !isBlankPiece(piece))
         .map(({ text }, index) => ({

@@ -3,7 +3,7 @@ import { namePullSecret } from '../../openshift/agent/cluster-manifests.ts';
 import { formatGoYaml } from '../../openshift/agent/go-yaml.ts';
 import { findPayloadFaults } from '../../openshift/node/payloads.ts';
 import { listExtraManifests } from '../manifests.ts';
-import type { SiteFile } from '../site.ts';
+import { listManifestFiles } from '../agent/manifests.ts';
 import { MAX_FILE } from '../sources/list.ts';
 import type { HostController } from './host-table.ts';
 import type { ExportPlace, Members, SiteExport } from './site-export.ts';
@@ -112,7 +112,8 @@ type PlacedManifest = {
 };
 
 function listManifests({ site, files }: SiteExport): readonly PlacedManifest[] {
-  const found = site.kind === 'agent' ? listOfCluster(files) : listExtraManifests(files);
+  // Whole files: the reader of a site cuts them into documents.
+  const found = site.kind === 'agent' ? listManifestFiles(files) : listExtraManifests(files);
   const folder = site.kind === 'agent' ? 'openshift' : 'extra-manifests';
   return found.map(({ name, bytes }) => ({
     name,
@@ -120,13 +121,6 @@ function listManifests({ site, files }: SiteExport): readonly PlacedManifest[] {
     place: { file: `${folder}/${name}`, path: '' },
   }));
 }
-
-/** Whole files: the reader of a site cuts them into documents. */
-const listOfCluster = (files: readonly SiteFile[]): readonly Omit<PlacedManifest, 'place'>[] =>
-  files.flatMap(({ path, bytes }) => {
-    const [, name] = /^openshift\/([^/]+\.ya?ml)$/.exec(path) ?? [];
-    return name === undefined ? [] : [{ name, bytes }];
-  });
 
 function explainUnfit(name: string, bytes: Uint8Array): string | undefined {
   if (!isText(bytes)) return 'it is not UTF-8';
