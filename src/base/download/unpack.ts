@@ -80,32 +80,42 @@ type Source = Omit<Unpacking, 'path' | 'limit' | 'onProgress'>;
 /** Reads the unpacked bytes. Only errors of unpacking are the file's fault. */
 async function* readUnpacked(wanted: Source): AsyncGenerator<Uint8Array> {
   const { packing, signal } = wanted;
-  const source = createReadStream(wanted.packed, { highWaterMark: PIECE });
-  let unreadable: Error | undefined;
-  source.on('error', (error) => (unreadable = error));
-  const stream = packing === 'gz' ? gunzip(source) : unpackXz(source, signal);
+  const reading: Reading = {};
+  const packed = readPacked(wanted.packed, reading);
+  const unpacked = packing === 'gz' ? gunzip(packed) : decodeInThread('xz', packed, { signal });
   try {
-    for await (const piece of stream as AsyncIterable<Uint8Array>) {
+    for await (const piece of unpacked) {
       signal.throwIfAborted();
       yield piece;
     }
   } catch (cause) {
     signal.throwIfAborted();
-    throw unreadable ?? malformed(wanted, cause);
-  } finally {
-    stream.destroy();
-    source.destroy();
+    throw reading.failed ?? malformed(wanted, cause);
   }
 }
 
-function gunzip(source: Readable): Readable {
-  const unpacked = createGunzip({ chunkSize: PIECE });
-  source.on('error', (error) => unpacked.destroy(error));
-  return source.pipe(unpacked);
+type Reading = { failed?: unknown };
+
+/** A stream that its reader leaves early reports this as its own error: only a read that failed counts. */
+async function* readPacked(path: string, reading: Reading): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(path, { highWaterMark: PIECE }) as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    reading.failed = error;
+    throw error;
+  }
 }
 
-const unpackXz = (source: Readable, signal: AbortSignal): Readable =>
-  Readable.from(decodeInThread('xz', source as AsyncIterable<Uint8Array>, { signal }));
+async function* gunzip(packed: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const source = Readable.from(packed);
+  const unpacked = createGunzip({ chunkSize: PIECE });
+  source.on('error', (error) => unpacked.destroy(error));
+  try {
+    yield* source.pipe(unpacked) as AsyncIterable<Uint8Array>;
+  } finally {
+    source.destroy();
+  }
+}
 
 const NAMES = { gz: 'gzip', xz: 'xz' } as const;
 

@@ -86,6 +86,17 @@ describe('unpacking a file', () => {
     },
   );
 
+  it.each(['gz', 'xz'] as const)(
+    'blames the file each time, not the reader that it left early: %s',
+    async (packing) => {
+      const damaged = Buffer.from(packing === 'gz' ? gzipSync(content) : xz());
+      damaged.fill(0x55, 400_000, 400_100);
+      for (let time = 0; time < 30; time += 1) {
+        await expect(unpack(damaged, packing)).rejects.toMatchObject({ code: 'unpack.malformed' });
+      }
+    },
+  );
+
   it.each(['gz', 'xz'] as const)('stops at its limit, and leaves no file: %s', async (packing) => {
     const whole = packing === 'gz' ? gzipSync(content) : xz();
     await unpack(whole, packing, content.length);
