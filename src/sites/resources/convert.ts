@@ -2,12 +2,14 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { type SiteFile, type SiteInput, AGENT_FILE } from '../site.ts';
 import { convertCluster } from './assisted/cluster.ts';
-import type { FoundResource } from './find.ts';
+import { type FoundResource, indexResources } from './find.ts';
 import { convertImageInstall } from './image-cluster-install.ts';
 import { convertInstance } from './instance.ts';
 import type { Made } from './make.ts';
 import { findSiteResources, IMAGE_INSTALL, isBeside, isRoot } from './roots.ts';
 import type { SiteFlow } from './shape.ts';
+import { convertSiteConfig } from './site-config/convert.ts';
+import { describeCluster, SITE_CONFIG_KIND } from './site-config/shape.ts';
 
 /*
  * Owns resources of Kubernetes as inputs: those of a site come in, and the files that openshift-install would
@@ -32,7 +34,7 @@ export function convertResources(
   const beside = files.filter(isBeside);
   return {
     name,
-    files: made.files.length === 0 ? [] : joinFiles(made.files, beside),
+    files: made.files.length === 0 ? [] : joinFiles(made.files, made.beside ?? beside),
     problems: [...made.problems, ...refuseTwice(root, made.files, beside)],
     warnings: made.warnings,
     ...withoutUndefined({ installMembers: made.installMembers }),
@@ -48,6 +50,11 @@ type Given = {
 
 function convertRoot(root: FoundResource, { resources, files, asked }: Given): Made {
   if (root.kind === 'AgentClusterInstall') return convertCluster(root, resources, files);
+  if (root.kind === SITE_CONFIG_KIND)
+    return convertSiteConfig(root, indexResources(resources, root.namespace), {
+      beside: files.filter(isBeside),
+      asked,
+    });
   const convert = root.kind === IMAGE_INSTALL ? convertImageInstall : convertInstance;
   return convert(root, resources, asked);
 }
@@ -81,7 +88,7 @@ function explainRoots(
   const isPart = resources.some(({ kind }) => ['ClusterDeployment', 'InfraEnv'].includes(kind));
   return isPart
     ? 'has resources of a cluster, but no AgentClusterInstall'
-    : 'has no install-config.yaml, and no ClusterInstance or AgentClusterInstall in its place';
+    : 'has no install-config.yaml, and no ClusterInstance, AgentClusterInstall or SiteConfig in its place';
 }
 
 const refuse = (file: string, problem: string): DocumentProblem => ({
@@ -97,8 +104,11 @@ const refuse = (file: string, problem: string): DocumentProblem => ({
 
 /** The resources that a site was made of, without the others of their files. */
 const listDocuments = (root: FoundResource, { index }: Made): readonly SiteFile[] =>
-  [...new Set([root, ...index.used])].map(({ kind, namespace = '', name, file, piece }, at) => ({
-    path: `${kind}/${namespace}/${name}/${at}`,
-    bytes: Buffer.from(piece.text),
-    shownAs: file.shownAs,
-  }));
+  [...new Set([root, ...index.used])].map((resource, at) => {
+    const { kind, namespace = '', name, file, piece, cluster } = resource;
+    return {
+      path: `${kind}/${namespace}/${name}/${at}`,
+      bytes: Buffer.from(cluster === undefined ? piece.text : describeCluster(resource)),
+      shownAs: file.shownAs,
+    };
+  });

@@ -23,6 +23,8 @@ export type FoundResource = {
   readonly namespace?: string;
   readonly file: SiteFile;
   readonly piece: ManifestPiece;
+  /** Index among the clusters of a resource that has several. */
+  readonly cluster?: number;
 };
 
 /** Documents that are resources; others, and faulty ones, are left out: each reader reads its own again. */

@@ -2,16 +2,22 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { type SiteInput, INSTALL_FILE, AGENT_FILE, IMAGE_BASED_FILE } from '../site.ts';
 import { readRendezvousAnnotation } from './annotations.ts';
-import { type FoundResource, indexResources } from './find.ts';
+import { type FoundResource, indexResources, type ResourceIndex } from './find.ts';
 import { makeInstanceConfig } from './install-config.ts';
 import { listLost } from './lost.ts';
 import { makeFile, type Made } from './make.ts';
 import { AGENT_PATHS, createPaths, IMAGE_BASED_PATHS, type ToPath } from './places.ts';
 import { listManifests } from './references.ts';
 import { judgeInstance } from './rules.ts';
-import { type Conversion, readInstance, type SiteFlow, type Spec } from './shape.ts';
+import {
+  type Conversion,
+  type InstanceDocument,
+  readInstance,
+  type SiteFlow,
+  type Spec,
+} from './shape.ts';
 
-/* Owns the conversion of a ClusterInstance, for either flow. */
+/* Owns the conversion of a ClusterInstance, or of what is read as one, for either flow. */
 
 export function convertInstance(
   instance: FoundResource,
@@ -19,7 +25,14 @@ export function convertInstance(
   asked: SiteFlow | undefined,
 ): Made {
   const index = indexResources(resources, instance.namespace);
-  const document = readInstance(instance);
+  return convertDocument(readInstance(instance), index, asked);
+}
+
+export function convertDocument(
+  document: InstanceDocument,
+  index: ResourceIndex,
+  asked: SiteFlow | undefined,
+): Made {
   if (document.isBroken) return { files: [], problems: document.problems, warnings: [], index };
   const { spec = {} } = document.value;
   const { nodes = [] } = spec;

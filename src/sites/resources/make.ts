@@ -13,6 +13,8 @@ export type Made = {
   readonly warnings: readonly DocumentProblem[];
   readonly index: ResourceIndex;
   readonly installMembers?: SiteInput['installMembers'];
+  /** The files beside the resources that it takes; absent: all. */
+  readonly beside?: readonly SiteFile[];
 };
 
 /** A file of a site; its text is YAML that means the same to readers of YAML 1.1. */

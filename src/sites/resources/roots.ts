@@ -1,11 +1,17 @@
 import { type SiteFile, AGENT_FILE } from '../site.ts';
 import { findResources, type FoundResource } from './find.ts';
+import { listClusters, SITE_CONFIG_KIND } from './site-config/shape.ts';
 
 /* Owns the resources that are a site, with the others that they refer to. */
 
 export const IMAGE_INSTALL = 'ImageClusterInstall';
 
-const ROOTS: readonly string[] = ['ClusterInstance', 'AgentClusterInstall', IMAGE_INSTALL];
+const ROOTS: readonly string[] = [
+  'ClusterInstance',
+  'AgentClusterInstall',
+  IMAGE_INSTALL,
+  SITE_CONFIG_KIND,
+];
 
 export type SiteRoot = {
   readonly name: string;
@@ -21,7 +27,9 @@ export const isBeside = ({ path }: SiteFile): boolean =>
 export const isRoot = ({ kind }: FoundResource): boolean => ROOTS.includes(kind);
 
 export const findSiteResources = (files: readonly SiteFile[]): readonly FoundResource[] =>
-  findResources(files.filter((file) => !isBeside(file)));
+  findResources(files.filter((file) => !isBeside(file))).flatMap((resource) =>
+    resource.kind === SITE_CONFIG_KIND ? listClusters(resource) : [resource],
+  );
 
 export const listRoots = (files: readonly SiteFile[]): readonly SiteRoot[] =>
   findSiteResources(files)
@@ -29,11 +37,15 @@ export const listRoots = (files: readonly SiteFile[]): readonly SiteRoot[] =>
     .map(({ name, kind, file }) => ({ name, kind, file: file.shownAs }));
 
 const ROOT_KIND = /\bkind["']?\s*:\s*["']?(?:ClusterInstance|(?:Agent|Image)ClusterInstall)\b/g;
+const SITE_CONFIG = /\bkind["']?\s*:\s*["']?SiteConfig\b/;
+const CLUSTER_NAME = /\bclusterName["']?\s*:/g;
 
 /** False if the texts cannot name several roots: reading them as YAML would take longer. */
 export function mayHaveRoots(files: readonly SiteFile[]): boolean {
-  const counts = files.map(
-    ({ bytes }) => Buffer.from(bytes).toString('latin1').match(ROOT_KIND)?.length ?? 0,
-  );
+  const counts = files.map(({ bytes }) => {
+    const text = Buffer.from(bytes).toString('latin1');
+    const names = SITE_CONFIG.test(text) ? text.match(CLUSTER_NAME) : undefined;
+    return (text.match(ROOT_KIND)?.length ?? 0) + (names?.length ?? 0);
+  });
   return counts.reduce((sum, count) => sum + count, 0) > 1;
 }

@@ -1,4 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
+import type { ConfigDocument } from '../../shape/document.ts';
 import {
   FLAG,
   FREE,
@@ -7,6 +8,7 @@ import {
   listMemberNames,
   mapping,
   partial,
+  type Shape,
   TEXT,
   type TypeOf,
 } from '../../shape/shape.ts';
@@ -21,7 +23,7 @@ export const INSTANCE_API = 'siteconfig.open-cluster-management.io/v1alpha1';
 export type SiteFlow = 'agent' | 'image-based';
 
 export const REFERENCE = partial({ name: TEXT, namespace: TEXT });
-const NETWORKS = list(partial({ cidr: TEXT, hostPrefix: INTEGER }));
+export const NETWORKS = list(partial({ cidr: TEXT, hostPrefix: INTEGER }));
 
 /** Members that only a hub reads. */
 const OF_HUB = {
@@ -31,13 +33,12 @@ const OF_HUB = {
   pruneManifests: FREE,
 };
 
-const NODE = partial({
-  ...OF_HUB,
+/** Members of a node that a SiteConfig has as well. */
+export const NODE_MEMBERS = {
   hostName: TEXT,
   bmcAddress: TEXT,
   bmcCredentialsName: REFERENCE,
   bootMACAddress: TEXT,
-  templateRefs: list(REFERENCE),
   role: TEXT,
   rootDeviceHints: FREE,
   nodeNetwork: partial({
@@ -51,8 +52,35 @@ const NODE = partial({
   ignitionConfigOverride: TEXT,
   ironicInspect: TEXT,
   cpuArchitecture: TEXT,
+};
+
+const NODE = partial({
+  ...OF_HUB,
+  ...NODE_MEMBERS,
+  templateRefs: list(REFERENCE),
   hostRef: REFERENCE,
 });
+
+/** Members of a cluster that a SiteConfig has as well. */
+export const CLUSTER_MEMBERS = {
+  clusterName: TEXT,
+  clusterImageSetNameRef: TEXT,
+  apiVIPs: list(TEXT),
+  ingressVIPs: list(TEXT),
+  additionalNTPSources: list(TEXT),
+  machineNetwork: NETWORKS,
+  clusterNetwork: NETWORKS,
+  networkType: TEXT,
+  platformType: TEXT,
+  proxy: partial({ httpProxy: TEXT, httpsProxy: TEXT, noProxy: TEXT }),
+  installConfigOverrides: TEXT,
+  ignitionConfigOverride: TEXT,
+  diskEncryption: FREE,
+  cpuPartitioningMode: TEXT,
+  cpuArchitecture: TEXT,
+  clusterType: TEXT,
+  holdInstallation: FLAG,
+};
 
 const CLUSTER_INSTANCE = partial(
   {
@@ -62,31 +90,15 @@ const CLUSTER_INSTANCE = partial(
     status: FREE,
     spec: partial({
       ...OF_HUB,
-      clusterName: TEXT,
+      ...CLUSTER_MEMBERS,
       baseDomain: TEXT,
       pullSecretRef: REFERENCE,
-      clusterImageSetNameRef: TEXT,
       templateRefs: list(REFERENCE),
       nodes: list(NODE),
       sshPublicKey: TEXT,
-      apiVIPs: list(TEXT),
-      ingressVIPs: list(TEXT),
-      additionalNTPSources: list(TEXT),
-      machineNetwork: NETWORKS,
-      clusterNetwork: NETWORKS,
       serviceNetwork: NETWORKS,
-      networkType: TEXT,
-      platformType: TEXT,
-      proxy: partial({ httpProxy: TEXT, httpsProxy: TEXT, noProxy: TEXT }),
-      installConfigOverrides: TEXT,
-      ignitionConfigOverride: TEXT,
-      diskEncryption: FREE,
       extraManifestsRefs: list(REFERENCE),
-      cpuPartitioningMode: TEXT,
-      cpuArchitecture: TEXT,
-      clusterType: TEXT,
       caBundleRef: REFERENCE,
-      holdInstallation: FLAG,
       reinstall: FREE,
     }),
   },
@@ -96,14 +108,15 @@ const CLUSTER_INSTANCE = partial(
 export type Spec = NonNullable<TypeOf<typeof CLUSTER_INSTANCE>['spec']>;
 export type InstanceNode = TypeOf<typeof NODE>;
 
-const KEYS: ReadonlySet<string> = new Set([
-  ...PUBLIC_KEYS,
-  ...listMemberNames(CLUSTER_INSTANCE).map((name) => name.toLowerCase()),
-]);
+/** Keys whose values may be shown: those of all sites, and those that a shape names. */
+export const listPublicKeys = (shape: Shape): ReadonlySet<string> =>
+  new Set([...PUBLIC_KEYS, ...listMemberNames(shape).map((name) => name.toLowerCase())]);
 
-type Document = ReturnType<typeof readInstance>;
+const KEYS = listPublicKeys(CLUSTER_INSTANCE);
 
-export const readInstance = (resource: FoundResource) =>
+export type InstanceDocument = ConfigDocument<TypeOf<typeof CLUSTER_INSTANCE>>;
+
+export const readInstance = (resource: FoundResource): InstanceDocument =>
   readFound(resource, CLUSTER_INSTANCE, KEYS);
 
 export type Conversion = {
@@ -111,7 +124,7 @@ export type Conversion = {
   readonly nodes: readonly InstanceNode[];
   readonly flow: SiteFlow;
   readonly index: ResourceIndex;
-  readonly document: Document;
+  readonly document: InstanceDocument;
   /** Members of the files of a site that no ClusterInstance has. */
   readonly more?: { readonly install: object; readonly imageBased: object };
   readonly problems: DocumentProblem[];

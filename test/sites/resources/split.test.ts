@@ -8,6 +8,7 @@ import { createSiteReader, type ReadSite } from '../../../src/sites/reader.ts';
 import { listSites } from '../../../src/sites/sources/sites.ts';
 import { assistedResources } from '../../support/assisted-resources.ts';
 import { agentInstance, instanceTree } from '../../support/cluster-instances.ts';
+import { oldCluster, siteConfig, siteConfigTree } from '../../support/site-configs.ts';
 import { packZip, type Tree, writeTree } from '../../support/site-archives.ts';
 import { TEST_EPOCH } from '../../support/site-inputs.ts';
 
@@ -70,6 +71,25 @@ describe('a folder with several ClusterInstances', () => {
     expect(sites['beta']?.findings.map(({ problem }) => problem)).toEqual([
       expect.stringContaining('Unsupported value: "Sno"'),
     ]);
+  });
+
+  it('may be one SiteConfig, of which each cluster changes alone', async () => {
+    const tree = (more = {}): Tree =>
+      siteConfigTree('all', siteConfig([oldCluster('alpha'), oldCluster('beta', more)]));
+    const first = await readAll(writeTree(root, tree()));
+    expect(first.problems).toEqual([]);
+    expect(namesOf(first)).toEqual(['alpha: alpha', 'beta: beta']);
+    const changed = { additionalNTPSources: ['192.0.2.1'] };
+    const second = await readAll(writeTree(root, tree(changed)));
+    expect(second.sites['alpha']?.inputs).toBe(first.sites['alpha']?.inputs);
+    expect(second.sites['beta']?.inputs).not.toBe(first.sites['beta']?.inputs);
+  });
+
+  it('refuses two clusters of one name in a SiteConfig', async () => {
+    const config = siteConfig([oldCluster('alpha'), oldCluster('alpha')]);
+    const { problems } = await readAll(writeTree(root, siteConfigTree('all', config)));
+    const why = 'error alpha: name "alpha" of the SiteConfig is the name of another site, too';
+    expect(problems).toEqual([why, why]);
   });
 
   it('may have AgentClusterInstalls as well', async () => {
