@@ -69,7 +69,7 @@ export type CheckOptions = {
   readonly seedVersion?: string;
   /** The cluster that the seed was made from, if it is known. */
   readonly seed?: SeedCluster | undefined;
-  /** Flow of ClusterInstances whose templates are a team's own. */
+  /** Flow of SiteConfigs, and of ClusterInstances whose templates are a team's own. */
   readonly flow?: SiteFlow;
   /** Environment in which `env:NAME` is looked up. */
   readonly env?: NodeJS.ProcessEnv;

@@ -152,7 +152,7 @@ export type SitesRequest = {
   readonly dropIn: boolean;
   /** True if that site is a cluster that agents install. */
   readonly isForAgents?: boolean;
-  /** Flow of ClusterInstances whose templates are a team's own. */
+  /** Flow of SiteConfigs, and of ClusterInstances whose templates are a team's own. */
   readonly flow?: SiteFlow;
   /** Seconds since 1970: anything that is overdue by then causes a warning. */
   readonly epoch: number;

@@ -94,14 +94,14 @@ async function* readUnpacked(wanted: Source): AsyncGenerator<Uint8Array> {
   }
 }
 
-type Reading = { failed?: unknown };
+type Reading = { failed?: Error };
 
 /** A stream that its reader leaves early reports this as its own error: only a read that failed counts. */
 async function* readPacked(path: string, reading: Reading): AsyncGenerator<Uint8Array> {
   try {
     yield* createReadStream(path, { highWaterMark: PIECE }) as AsyncIterable<Uint8Array>;
   } catch (error) {
-    reading.failed = error;
+    reading.failed = error as Error;
     throw error;
   }
 }

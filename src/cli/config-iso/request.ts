@@ -42,7 +42,7 @@ const addOwnOptions = (command: Command): Command =>
     .option('--template <dir>', 'site folder with {{ column }} placeholders that a table fills')
     .option(
       '--flow <kind>',
-      '"agent" or "image-based": how ClusterInstances are installed whose templates are your own',
+      '"agent" or "image-based": how SiteConfigs are installed, and ClusterInstances whose templates are your own',
       parseFlow,
     )
     .option(

@@ -9,7 +9,7 @@ import type { Made } from './make.ts';
 import { findSiteResources, IMAGE_INSTALL, isBeside, isRoot } from './roots.ts';
 import type { SiteFlow } from './shape.ts';
 import { convertSiteConfig } from './site-config/convert.ts';
-import { describeCluster, SITE_CONFIG_KIND } from './site-config/shape.ts';
+import { formatCluster, SITE_CONFIG_KIND } from './site-config/shape.ts';
 
 /*
  * Owns resources of Kubernetes as inputs: those of a site come in, and the files that openshift-install would
@@ -108,7 +108,7 @@ const listDocuments = (root: FoundResource, { index }: Made): readonly SiteFile[
     const { kind, namespace = '', name, file, piece, cluster } = resource;
     return {
       path: `${kind}/${namespace}/${name}/${at}`,
-      bytes: Buffer.from(cluster === undefined ? piece.text : describeCluster(resource)),
+      bytes: Buffer.from(cluster === undefined ? piece.text : formatCluster(resource)),
       shownAs: file.shownAs,
     };
   });

@@ -23,7 +23,7 @@ export const INSTANCE_API = 'siteconfig.open-cluster-management.io/v1alpha1';
 export type SiteFlow = 'agent' | 'image-based';
 
 export const REFERENCE = partial({ name: TEXT, namespace: TEXT });
-export const NETWORKS = list(partial({ cidr: TEXT, hostPrefix: INTEGER }));
+const NETWORKS = list(partial({ cidr: TEXT, hostPrefix: INTEGER }));
 
 /** Members that only a hub reads. */
 const OF_HUB = {

@@ -98,7 +98,7 @@ export function readSiteConfig(resource: FoundResource): SiteConfigDocument {
 }
 
 /** The text of one cluster with what all of them share. */
-export function describeCluster(resource: FoundResource): string {
+export function formatCluster(resource: FoundResource): string {
   const { clusters = [], ...shared } = readSiteConfig(resource).value.spec ?? {};
   return JSON.stringify({ ...shared, clusters: [clusters[resource.cluster ?? 0]] });
 }
