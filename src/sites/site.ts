@@ -43,6 +43,8 @@ export type SiteInput = {
   readonly root?: string;
   /** Members of an AgentClusterInstall that no file of a site can say. */
   readonly installMembers?: Readonly<Record<string, unknown>>;
+  /** Release image of the ClusterImageSet that the resources of the site refer to. */
+  readonly release?: string;
   /** The documents that the site was made of; absent: all of its files. */
   readonly madeOf?: readonly SiteFile[];
   /** Found while the files were made of resources. */

@@ -73,6 +73,8 @@ export type AgentCluster = {
   readonly ntpSources?: readonly string[];
   /** Members of the AgentClusterInstall without a counterpart in install-config. */
   readonly installMembers?: Members;
+  /** Release image that the resources of the cluster name; the image of the cluster has that of its medium. */
+  readonly release?: string;
   /** Members of install-config that only its overrides carry, in the order in which Go writes them. */
   readonly overrides: Members;
   readonly fencing: readonly FencingCredential[];

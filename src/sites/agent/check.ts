@@ -176,11 +176,11 @@ function listVirtual({ platform }: WrittenAgentInstall): readonly string[] {
 }
 
 const createAgentSite = (
-  { name, files, installMembers }: SiteInput,
+  { name, files, installMembers, release }: SiteInput,
   { install, agent }: AgentDocuments,
 ): AgentSite => {
   const agentConfig = files.find(({ path }) => path === AGENT_FILE)?.bytes;
   const manifests = listAgentManifests(files);
-  const rest = { manifests, ...withoutUndefined({ agentConfig, installMembers }) };
+  const rest = { manifests, ...withoutUndefined({ agentConfig, installMembers, release }) };
   return { kind: 'agent', name, cluster: readAgentCluster(install.value, agent.value, rest) };
 };

@@ -25,7 +25,7 @@ import { listVips } from './vips.ts';
 
 /* Reads the cluster out of install-config.yaml and agent-config.yaml that have no problem. */
 
-type Rest = Pick<AgentCluster, 'manifests' | 'agentConfig' | 'installMembers'>;
+type Rest = Pick<AgentCluster, 'manifests' | 'agentConfig' | 'installMembers' | 'release'>;
 
 export function readAgentCluster(
   install: WrittenAgentInstall,

@@ -9,6 +9,8 @@ import { planImageMembers } from '../../openshift/agent/image-members.ts';
 import {
   CONFIG_ARCHIVE_PATH,
   type ConfigArchive,
+  findReleaseImage,
+  findReleaseVersion,
   MAX_ARCHIVE_SIZE,
 } from '../../openshift/agent/live-system.ts';
 import {
@@ -16,6 +18,7 @@ import {
   findMediumObstacles,
   type Obstacle,
 } from '../../openshift/agent/obstacles.ts';
+import { compareReleases } from '../../openshift/release/version.ts';
 import type { LiveMedium } from '../../media/config-image.ts';
 import { SIGNERS, type SignerName, type SiteIdentity } from '../identity/identity.ts';
 import type { ConfigTree } from './tree.ts';
@@ -38,7 +41,8 @@ export type AgentImage = {
 /**
  * Plans the one file of a configuration image, which the medium takes.
  *
- * @throws ConfigError `config-image.medium` if the medium takes no image, or not this one; `sites.too-large`
+ * @throws ConfigError `config-image.medium` if the medium takes no image, or not this one;
+ * `config-image.other-release`, `sites.too-large`
  */
 export function planAgentImage(
   cluster: AgentCluster,
@@ -47,6 +51,7 @@ export function planAgentImage(
 ): AgentImage {
   const { system, ...about } = live;
   requireNone(findMediumObstacles(system));
+  const unknown = judgeRelease(cluster, live);
   const members = planImageMembers(cluster, { secrets: listSecrets(identity), system, networks });
   const archive: ConfigArchive = {
     files: new Map(members.map(({ name, data }) => [name, data])),
@@ -57,8 +62,33 @@ export function planAgentImage(
   const told = { cluster: readPlannedCluster(archive), ...about };
   return {
     tree: { directories: [], files: [packMembers(members)] },
-    cautions: findCautions(system, archive, told),
+    cautions: [...unknown, ...findCautions(system, archive, told)],
   };
+}
+
+/** The cluster gets the release of the medium: another one in its resources is refused, as `customize` does. */
+function judgeRelease(
+  { release }: AgentCluster,
+  { system: { clusterImageSet: set }, architecture }: LiveMedium,
+): readonly string[] {
+  const image = set && findReleaseImage(set);
+  if (release === undefined || !set || image === undefined) return [];
+  const known = { image, ...withoutUndefined({ version: findReleaseVersion(set), architecture }) };
+  const answer = compareReleases(release, known);
+  if (answer === 'unknown')
+    return [
+      `the ClusterImageSet names ${release}, which cannot be compared with the medium's ${image}`,
+    ];
+  if (answer === 'same') return [];
+  throw new ConfigError(
+    'config-image.other-release',
+    'the ClusterImageSet names a different release than the medium',
+    {
+      expected: image,
+      found: release,
+      hint: 'correct spec.releaseImage, or give the medium of that release',
+    },
+  );
 }
 
 function requireNone([obstacle]: readonly Obstacle[]): void {

@@ -37,7 +37,7 @@ export function convertResources(
     files: made.files.length === 0 ? [] : joinFiles(made.files, made.beside ?? beside),
     problems: [...made.problems, ...refuseTwice(root, made.files, beside)],
     warnings: made.warnings,
-    ...withoutUndefined({ installMembers: made.installMembers }),
+    ...withoutUndefined({ installMembers: made.installMembers, release: made.release }),
     madeOf: [...listDocuments(root, made), ...beside],
   };
 }

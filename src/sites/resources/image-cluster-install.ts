@@ -12,6 +12,7 @@ import {
   readFound,
   readResourceTexts,
 } from './find.ts';
+import { findSetImage } from './references.ts';
 import { convertSpec } from './instance.ts';
 import type { Made } from './make.ts';
 import { IMAGE_INSTALL } from './roots.ts';
@@ -57,8 +58,6 @@ const DEPLOYMENT = partial(
   LEFT_OUT,
 );
 
-const SET = partial({ spec: partial({ releaseImage: TEXT }, LEFT_OUT) }, LEFT_OUT);
-
 const HOST = partial(
   { spec: partial({ preprovisioningNetworkDataName: TEXT }, LEFT_OUT) },
   LEFT_OUT,
@@ -83,7 +82,7 @@ export function convertImageInstall(
     warnings,
     flow: 'image-based',
     document: { ...install, value: {}, ...placeInParts(parts) },
-    more: listMore(parts, find),
+    more: listMore(parts, index),
   };
   return { files: convertSpec(conversion), problems, warnings, index };
 }
@@ -205,13 +204,9 @@ function toInstance({ install, deployment, network }: Parts): Pick<Conversion, '
   };
 }
 
-function listMore(
-  { install }: Parts,
-  find: ResourceIndex['find'],
-): NonNullable<Conversion['more']> {
+function listMore({ install }: Parts, index: ResourceIndex): NonNullable<Conversion['more']> {
   const { imageDigestSources, clusterMetadata, imageSetRef } = specOf(install);
-  const set = find('ClusterImageSet', imageSetRef?.name ?? '');
-  const image = set && readFound(set, SET).value.spec?.releaseImage;
+  const image = findSetImage(index, imageSetRef?.name);
   return {
     install: withoutUndefined({
       imageDigestSources: imageDigestSources?.map(({ mirrorSourcePolicy, ...source }) =>

@@ -7,7 +7,7 @@ import { makeInstanceConfig } from './install-config.ts';
 import { listLost } from './lost.ts';
 import { makeFile, type Made } from './make.ts';
 import { AGENT_PATHS, createPaths, IMAGE_BASED_PATHS, type ToPath } from './places.ts';
-import { listManifests } from './references.ts';
+import { findSetImage, listManifests } from './references.ts';
 import { judgeInstance } from './rules.ts';
 import {
   type Conversion,
@@ -49,7 +49,8 @@ export function convertDocument(
     warnings,
     listLost(conversion).filter(({ path }) => !told.has(path)),
   );
-  return { files, problems, warnings, index };
+  const release = findSetImage(index, spec.clusterImageSetNameRef);
+  return { files, problems, warnings, index, release };
 }
 
 type FoundFlow = { readonly flow: SiteFlow; readonly problem?: DocumentProblem };

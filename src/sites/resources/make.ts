@@ -13,6 +13,8 @@ export type Made = {
   readonly warnings: readonly DocumentProblem[];
   readonly index: ResourceIndex;
   readonly installMembers?: SiteInput['installMembers'];
+  /** Release image of the ClusterImageSet that the resources refer to. */
+  readonly release?: string | undefined;
   /** The files beside the resources that it takes; absent: all. */
   readonly beside?: readonly SiteFile[];
 };

@@ -3,9 +3,9 @@ import { isObject } from '../../base/lists.ts';
 import { findMember } from '../../shape/decode-yaml.ts';
 import { type MadeValue, readPath, type WrittenPlace } from '../../shape/document.ts';
 import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
-import type { Plain } from '../../shape/shape.ts';
+import { LEFT_OUT, partial, type Plain, TEXT } from '../../shape/shape.ts';
 import type { SiteFile } from '../site.ts';
-import { type FoundResource, readResourceTexts, type ResourceIndex } from './find.ts';
+import { type FoundResource, readFound, readResourceTexts, type ResourceIndex } from './find.ts';
 
 /* Owns what a resource refers to: Secrets, ConfigMaps of manifests, and texts of install-config. */
 
@@ -38,6 +38,14 @@ function explainAbsent({ find }: ResourceIndex, name: string): string {
   return sealed
     ? `${sealed.kind} "${name}" of ${sealed.file.shownAs} is not readable here: only a cluster opens it`
     : `Secret "${name}" is not among the files of the site`;
+}
+
+const IMAGE_SET = partial({ spec: partial({ releaseImage: TEXT }, LEFT_OUT) }, LEFT_OUT);
+
+/** The release image of a ClusterImageSet; undefined if it is not among the resources. */
+export function findSetImage({ find }: ResourceIndex, name = ''): string | undefined {
+  const set = find('ClusterImageSet', name);
+  return set && readFound(set, IMAGE_SET).value.spec?.releaseImage;
 }
 
 /** References to ConfigMaps, each with its place. */

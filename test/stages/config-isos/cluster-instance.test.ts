@@ -21,7 +21,7 @@ import {
   instanceTree,
   OF_SEED,
 } from '../../support/cluster-instances.ts';
-import { makeLiveMedium } from '../../support/config-image.ts';
+import { makeLiveMedium, RELEASE_IMAGE } from '../../support/config-image.ts';
 import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import type { ConfigIsoWorld } from '../../support/config-iso-world.ts';
 import type { Tree } from '../../support/site-archives.ts';
@@ -149,6 +149,51 @@ describe.skipIf(!hasTools.every(Boolean))('a ClusterInstance that agents install
     ]);
     world.write(inSites(Object.fromEntries(manifests) as Tree));
     await expectTaken();
+  });
+
+  const imageSet = (releaseImage: string, name = 'openshift-4.21.3') => ({
+    apiVersion: 'hive.openshift.io/v1',
+    kind: 'ClusterImageSet',
+    metadata: { name },
+    spec: { releaseImage },
+  });
+  const other = `quay.io/openshift-release-dev/ocp-release@sha256:${'b'.repeat(64)}`;
+
+  it('is refused if its ClusterImageSet is another release than that of the medium', async () => {
+    world.write(inSites(instanceTree('site1', [agentInstance(), imageSet(other)])));
+    const { failed } = await world.build(keys, { sites: 'sites', out: 'out', medium });
+    expect(failed).toMatchObject([
+      { name: 'site1', findings: [{ code: 'config-image.other-release', found: other }] },
+    ]);
+    const resources = { ...assistedResources('site1'), set: imageSet(other, 'img') };
+    await rm(world.at('sites'), { recursive: true });
+    world.write(
+      inSites({
+        'site1/all.yaml': Object.values(resources)
+          .map((each) => stringify(each))
+          .join('---\n'),
+      }),
+    );
+    const assisted = await world.build(keys, { sites: 'sites', out: 'out', medium });
+    expect(assisted.failed).toMatchObject([{ findings: [{ code: 'config-image.other-release' }] }]);
+  });
+
+  it('may name the release of the medium by any registry, and a tag is a warning', async () => {
+    const mirrored = RELEASE_IMAGE.replace('quay.io', 'registry.example.com:5000');
+    world.write(
+      inSites(instanceTree('site1', [agentInstance(), imageSet(mirrored), imageSet(other, 'x')])),
+    );
+    await expectTaken();
+    world.write(
+      inSites(instanceTree('site1', [agentInstance(), imageSet('quay.io/ours/release:latest')])),
+    );
+    await expectTaken();
+    const { stderr } = await world.run(
+      ...(['config-iso', 'build', 'sites', '--out', 'out', '--medium', medium] as const),
+    );
+    expect(stderr).toContain(
+      'warning: the ClusterImageSet names quay.io/ours/release:latest, which cannot be compared with',
+    );
   });
 
   it('takes overrides of install-config, deep, but for what siteconfig writes over them', async () => {

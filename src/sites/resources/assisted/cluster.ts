@@ -12,7 +12,7 @@ import { readSiteDocument } from '../../documents.ts';
 import { type SiteFile, INSTALL_FILE, AGENT_FILE } from '../../site.ts';
 import { type FoundResource, indexResources } from '../find.ts';
 import { makeFile, type Made } from '../make.ts';
-import { listManifests } from '../references.ts';
+import { findSetImage, listManifests } from '../references.ts';
 import { makeAgentConfig } from './hosts.ts';
 import { makeInstallConfig } from './install.ts';
 import { type ClusterParts, gatherParts, placeIn } from './parts.ts';
@@ -45,6 +45,7 @@ export function convertCluster(
     warnings,
     index,
     installMembers: listInstallMembers(parts.install),
+    release: findSetImage(index, parts.install.spec.imageSetRef?.name),
   };
 }
 
