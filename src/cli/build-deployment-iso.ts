@@ -42,7 +42,7 @@ export const DEPLOYMENT_ISO_ROW = describeProduct(DEPLOYMENT_ISO, {
       help: '\nExample:\n  $ sealift lock deployment-iso --metal-image rhcos-metal.x86_64.raw.gz',
     },
   },
-  marks: { addOptions: addDeploymentOptions },
+  marks: { addOptions: addDeploymentOptions, ofMedium: ({ hasDisk }) => hasDisk },
   describeReport: describeDeploymentBuild,
   describePlan: describeDeploymentPlan,
 });

@@ -65,7 +65,7 @@ export const DISK_IMAGE_ROW = describeProduct(DISK_IMAGE, {
       help: '\nExample:\n  $ sealift lock disk-image --metal-image rhcos-metal.x86_64.raw.gz',
     },
   },
-  marks: { addOptions: addDiskImageOptions },
+  marks: { addOptions: addDiskImageOptions, ofMedium: ({ label }) => label === undefined },
   describeReport: describeDiskBuild,
   describePlan: describeDiskPlan,
 });

@@ -75,7 +75,7 @@ export const UPGRADE_ISO_ROW = describeProduct(UPGRADE_ISO, {
       help: '\nExample:\n  $ sealift lock upgrade-iso --from 4.20.6 && sealift build upgrade-iso --locked',
     },
   },
-  marks: { addOptions: addFromOption, ofLabel: isUpgradeLabel },
+  marks: { addOptions: addFromOption, ofMedium: ({ label = '' }) => isUpgradeLabel(label) },
   describeReport: describeUpgradeBuild,
   describePlan: describeUpgradePlan,
 });

@@ -5,7 +5,7 @@ import { formatCommand } from '../base/text/shell.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
 import type { LayoutDifference } from '../media/compare-layout.ts';
-import { useMedium } from '../media/open.ts';
+import { recognizeMedium } from '../media/recognize.ts';
 import type { Reproduction } from '../stages/build.ts';
 import { secretsPathOf } from '../stages/resolved/record.ts';
 import { addOtherProducts, findConfigArgument, productArgument, toNames } from './find-product.ts';
@@ -132,20 +132,22 @@ export function registerReproduce(program: Command, host: CliHost, products: Pro
   const [first, ...others] = products;
   const command = first
     .addOptions(program.command('reproduce'), CONFIG)
-    .description('compare an ISO with what a build makes from the same configuration and lock')
+    .description(
+      'compare an ISO or a disk image with what a build makes from the same configuration and lock',
+    )
     .option('--lock <file>', 'the lock that the ISO was built with')
     .addOption(createLockKeyOption())
-    .argument('<iso>', 'ISO made by sealift');
+    .argument('<iso>', 'ISO or disk image made by sealift');
   const refuseOthers = addOtherProducts(command, products, others);
   command
     .addHelpText('after', REPRODUCE_HELP)
     .action(async (iso: string, options: ReproduceOptions) => {
       const { config = [first.config], lock, ...given } = options;
       const output = resolve(host.cwd, iso);
-      const label = await useMedium(output, ({ volume }) => Promise.resolve(volume.volumeId));
+      const medium = await recognizeMedium(output);
       const product =
         others.find(({ marks }) => marks?.ofConfig?.(config, host)) ??
-        others.find(({ marks }) => marks?.ofLabel?.(label)) ??
+        others.find(({ marks }) => marks?.ofMedium?.(medium)) ??
         first;
       refuseOthers(product);
       const locking = lock === undefined ? {} : { locked: true, lockFile: lock };

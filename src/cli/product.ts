@@ -4,6 +4,7 @@ import { pruneCache } from '../base/store/keep.ts';
 import type { Json } from '../base/text/json.ts';
 import type { ConfigNames } from '../config/load.ts';
 import { isOurs } from '../media/open.ts';
+import type { RecognizedMedium } from '../media/recognize.ts';
 import { checkHere, claimHere } from '../outputs/output.ts';
 import { isHere } from '../outputs/place.ts';
 import type { MadeIso } from '../stages/5-pour/pour.ts';
@@ -92,8 +93,7 @@ type Registered = {
     /** Adds the options that the first product does not have. */
     readonly addOptions: (command: Command) => Command;
     readonly ofConfig?: (config: ConfigNames, host: CliHost) => boolean;
-    /** @param label volume identifier of an ISO */
-    readonly ofLabel?: (label: string) => boolean;
+    readonly ofMedium?: (medium: RecognizedMedium) => boolean;
   };
 };
 

@@ -9,6 +9,7 @@ import { askTool, requireTool } from '../support/tools.ts';
 let world: LiveWorld;
 const at = (name: string): string => join(world.directory, name);
 
+const SCRIPT = ['--post-script', 'power-off.sh'];
 const INPUTS = ['--metal-image', 'metal.raw', '--base-iso', 'test.iso'];
 const build = (...more: readonly string[]): Promise<Outcome> =>
   world.run('build', 'deployment-iso', ...INPUTS, ...more);
@@ -75,7 +76,7 @@ beforeAll(async () => {
   await world.writeConfig();
   await makeMetalImage(world.directory);
   await writeFile(at('power-off.sh'), '#!/bin/sh\nsystemctl poweroff\n');
-  await expectDone(build('--target-device', '/dev/vdb', '--post-script', 'power-off.sh'));
+  await expectDone(build('--target-device', '/dev/vdb', ...SCRIPT));
 });
 afterAll(() => (hasTools ? world.close() : undefined));
 
@@ -146,7 +147,7 @@ describe.skipIf(!hasTools)('a deployment ISO', () => {
 
   test('has the same bytes when it is built again from the start', async () => {
     const digest = await digestFile(at('deployment.iso'));
-    const given = ['--target-device', '/dev/vdb', '--post-script', 'power-off.sh'];
+    const given = ['--target-device', '/dev/vdb', ...SCRIPT];
     await mkdir(at('again'));
     await expectDone(
       build(...given, '--output', 'again/deployment.iso', '--work-dir', 'again/work'),
@@ -157,8 +158,20 @@ describe.skipIf(!hasTools)('a deployment ISO', () => {
 
   test('is left as it is when nothing has changed', async () => {
     const { mtimeMs } = await stat(at('deployment.iso'));
-    await expectDone(build('--target-device', '/dev/vdb', '--post-script', 'power-off.sh'));
+    await expectDone(build('--target-device', '/dev/vdb', ...SCRIPT));
     expect((await stat(at('deployment.iso'))).mtimeMs).toBe(mtimeMs);
+  });
+
+  test('is compared with what a build makes, by the options of the build', async () => {
+    const reproduce = (disk: string): Promise<Outcome> =>
+      world.run('reproduce', 'deployment.iso', ...INPUTS, '--target-device', disk, ...SCRIPT);
+    const { stdout } = await expectDone(reproduce('/dev/vdb'));
+    expect(stdout).toMatch(/^deployment\.iso is equal: a build makes the same /m);
+    const other = await reproduce('/dev/vdc');
+    expect([other.exitCode, other.stdout]).toEqual([
+      8,
+      expect.stringMatching(/^rendered: \d+ bytes at \d+ differ: \/sealift\/ignition\.img$/m),
+    ]);
   });
 
   test('that another disk is named for keeps the disk image, and changes its Ignition config', async () => {

@@ -12,8 +12,9 @@ type Part = { readonly name: string; readonly offset: number; readonly size: num
 let world: LiveWorld;
 const at = (name: string): string => join(world.directory, name);
 
+const INPUTS = ['--metal-image', 'metal.raw', '--base-iso', 'test.iso'];
 const build = (...more: readonly string[]): Promise<Outcome> =>
-  world.run('build', 'disk-image', '--metal-image', 'metal.raw', '--base-iso', 'test.iso', ...more);
+  world.run('build', 'disk-image', ...INPUTS, ...more);
 
 async function expectDone(...more: readonly string[]): Promise<Outcome> {
   const outcome = await build(...more);
@@ -134,6 +135,15 @@ describe.skipIf(!hasTools)('a disk image', () => {
     const { mtimeMs } = await stat(at('appliance.raw'));
     await expectDone();
     expect((await stat(at('appliance.raw'))).mtimeMs).toBe(mtimeMs);
+  });
+
+  test('is compared with what a build makes, by the options of the build', async () => {
+    const reproduce = (...more: readonly string[]): Promise<Outcome> =>
+      world.run('reproduce', 'appliance.raw', ...INPUTS, ...more);
+    const { exitCode, stdout } = await reproduce();
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^appliance\.raw is equal: /m)]);
+    const other = await reproduce('--size', '3');
+    expect([other.exitCode, other.stdout]).toEqual([8, expect.stringMatching(/^size: \d+ bytes/m)]);
   });
 
   test('of a given size has that size, and a copy for QEMU with the same bytes', async () => {
