@@ -5,7 +5,7 @@ import { useImage } from './open.ts';
 /* Owns what tells the kinds of media apart before anything else of them is read. */
 
 export type RecognizedMedium = {
-  /** Volume identifier; undefined for a disk image, which has none. */
+  /** Volume identifier; absent: a disk image. */
   readonly label?: string;
   /** True for an ISO that carries a disk image. */
   readonly hasDisk: boolean;
