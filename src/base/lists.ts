@@ -63,10 +63,6 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export const objectOrEmpty = (value: unknown): Readonly<Record<string, unknown>> =>
   isObject(value) ? value : {};
 
-/** Go's decoders do not tell an empty text from an absent one. */
-export const withoutEmptyTexts = <T extends object>(given: T): T =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')) as T;
-
 /** The members that have a value: an optional member is absent, never undefined. */
 export function withoutUndefined<T extends object>(
   object: T,

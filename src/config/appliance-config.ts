@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { withoutEmptyTexts, withoutUndefined } from '../base/lists.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { parseDuration, parseSize } from '../base/text/words.ts';
 import { type LocalCatalog, parseLocalCatalog } from '../fbc/index.ts';
@@ -234,3 +234,6 @@ function readCatalog(given: Given['operators'][number], directory: string): Cata
     })),
   };
 }
+
+const withoutEmptyTexts = <T extends object>(given: T): T =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')) as T;

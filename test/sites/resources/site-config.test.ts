@@ -41,10 +41,11 @@ const CONVERSIONS: readonly (readonly [what: string, old: Members, instance: Mem
     { clusterType: 'SNO', apiVIPs: [], ingressVIPs: [], nodes: [instanceNode(0)] },
   ],
   [
-    'empty texts and an empty network, as absent ones',
+    'empty texts, lists and networks, as absent ones',
     oldCluster('site1', {
       networkType: '',
       platformType: '',
+      additionalNTPSources: [],
       proxy: { httpProxy: '', httpsProxy: '', noProxy: '' },
       nodes: [
         oldNode(0, { role: '', installerArgs: '' }),

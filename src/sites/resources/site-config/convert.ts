@@ -1,5 +1,5 @@
 import type { DocumentProblem } from '../../../base/errors.ts';
-import { objectOrEmpty, withoutEmptyTexts, withoutUndefined } from '../../../base/lists.ts';
+import { objectOrEmpty, withoutUndefined } from '../../../base/lists.ts';
 import type { ReportProblem } from '../../../shape/report.ts';
 import type { SiteFile } from '../../site.ts';
 import type { FoundResource, ResourceIndex } from '../find.ts';
@@ -120,10 +120,10 @@ type InstanceSpec = NonNullable<InstanceDocument['value']['spec']>;
 const TEMPLATES = { 'agent': 'ai', 'image-based': 'ibi' } as const;
 
 function toSpec(spec: SiteConfigSpec, cluster: OldCluster, flow: SiteFlow): InstanceSpec {
-  const own = withoutEmptyTexts(cluster);
+  const own = withoutEmpty(cluster);
   const { nodes = [], apiVIPs = [], ingressVIPs = [], apiVIP, ingressVIP } = own;
   return withoutUndefined({
-    ...withoutEmptyTexts({ clusterImageSetNameRef: spec.clusterImageSetNameRef }),
+    ...withoutEmpty({ clusterImageSetNameRef: spec.clusterImageSetNameRef }),
     ...own,
     baseDomain: spec.baseDomain,
     pullSecretRef: spec.pullSecretRef,
@@ -145,8 +145,14 @@ function toNode({ nodeNetwork = {}, ...node }: OldNode, flow: SiteFlow) {
   const { config, ...network } = nodeNetwork;
   const isEmpty = Object.keys(objectOrEmpty(config)).length === 0;
   return {
-    ...withoutEmptyTexts(node),
+    ...withoutEmpty(node),
     nodeNetwork: isEmpty ? network : nodeNetwork,
     templateRefs: [{ name: `${TEMPLATES[flow]}-node-templates-v1` }],
   };
 }
+
+/** The converter leaves out empty texts and lists. */
+const withoutEmpty = <T extends object>(given: T): T =>
+  Object.fromEntries(
+    Object.entries(given).filter(([, value]) => (value as { length?: number }).length !== 0),
+  ) as T;
