@@ -166,11 +166,13 @@ export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
 
 /** Reads strictly: unknown and duplicate keys are problems. */
 export const readSiteDocument = <S extends Shape>(
-  { bytes, shownAs, made }: SiteFile,
+  file: SiteFile,
   shape: S,
   publicKeys = PUBLIC_KEYS,
 ): SiteDocument<S> =>
-  made ? decodeMade(made, shape) : decodeYaml({ text: bytes, file: shownAs, publicKeys }, shape);
+  file.made
+    ? decodeMade(file.made, shape)
+    : decodeYaml({ text: file.bytes, file: file.shownAs, publicKeys }, shape);
 
 /** Keys of the network configuration whose values may be shown in a problem. */
 const NETWORK_KEYS = [

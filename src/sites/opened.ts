@@ -77,7 +77,8 @@ export function openInstallConfig<S extends RecordNode & Shape>(
   });
   const file = input.files.find(({ path }) => path === INSTALL_FILE);
   if (!isDocument(install) || !file) return { install, references: new Map() };
-  const { document, references } = resolveReferences(install, { ...file, env, redaction });
+  const { directory } = file;
+  const { document, references } = resolveReferences(install, { directory, env, redaction });
   return { install: document, references };
 }
 

@@ -14,6 +14,8 @@ import type { SiteList } from './sources/list.ts';
 export type ReadSite = {
   /** Digest of everything that the site is made from. */
   readonly inputs: Digest;
+  /** Bytes of all that the site is made from. */
+  readonly size: number;
   readonly facts?: SiteFacts;
   readonly findings: readonly FileProblem[];
   /** Present only if the inputs have no problem. */
@@ -48,7 +50,7 @@ export function createSiteReader(list: SiteList, options: CheckOptions): SiteRea
   const read = async (name: string): Promise<ReadSite> => {
     const input = await list.open(name);
     const found = checkInput(input, options);
-    room -= found.files.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    room -= found.size;
     if (found.site && room > 0) remembered.set(name, found.site);
     return found;
   };
@@ -82,9 +84,11 @@ function checkInput(given: SiteInput, options: CheckOptions): ReadSite {
   // A text cut out of a file keeps the whole file in memory; a clone does not.
   const small = structuredClone({ findings, ...(facts && { facts }) });
   const { files } = input;
+  const madeOf = input.madeOf ?? given.files;
   const values = isMade ? new Map([...references, ['--flow', flow ?? '']]) : references;
   return {
-    inputs: digestInputs(input.madeOf ?? given.files, values),
+    inputs: digestInputs(madeOf, values),
+    size: madeOf.reduce((sum, { bytes }) => sum + bytes.length, 0),
     ...small,
     ...(site && { site }),
     files,

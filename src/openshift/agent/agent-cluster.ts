@@ -83,8 +83,8 @@ export type AgentCluster = {
   readonly rendezvousIp: string;
   /** Repositories and their mirrors, without tags and digests. */
   readonly mirrors: readonly { readonly source: string; readonly mirrors: readonly string[] }[];
-  /** agent-config.yaml as it was written. */
-  readonly agentConfig?: Uint8Array;
+  /** Gives agent-config.yaml as it was written. */
+  readonly agentConfig?: () => Uint8Array;
   /** Manifests for the cluster, by file name. */
   readonly manifests: readonly { readonly name: string; readonly bytes: Uint8Array }[];
 };

@@ -138,7 +138,7 @@ function planManifests(
     ),
     createMember(CLUSTER_IMAGE_SET, clusterImageSet),
     ...(cluster.agentConfig
-      ? [createMember(`${LIVE_MANIFESTS}agent-config.yaml`, cluster.agentConfig)]
+      ? [createMember(`${LIVE_MANIFESTS}agent-config.yaml`, cluster.agentConfig())]
       : []),
   ];
 }

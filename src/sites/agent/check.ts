@@ -14,8 +14,9 @@ import {
 import { isAddressOrDomain } from '../rules/images.ts';
 import { countNodes } from '../rules/machine-pools.ts';
 import { checkAnyCluster, reportNtpSource } from '../rules/install-config.ts';
+import { formatMade } from '../resources/make.ts';
 import { resolveNetworks } from '../rules/networks.ts';
-import { type AgentSite, type SiteInput, AGENT_FILE } from '../site.ts';
+import { type AgentSite, type SiteFile, type SiteInput, AGENT_FILE } from '../site.ts';
 import {
   AGENT_CONFIG,
   AGENT_INSTALL_CONFIG,
@@ -179,8 +180,19 @@ const createAgentSite = (
   { name, files, installMembers, release }: SiteInput,
   { install, agent }: AgentDocuments,
 ): AgentSite => {
-  const agentConfig = files.find(({ path }) => path === AGENT_FILE)?.bytes;
+  const file = files.find(({ path }) => path === AGENT_FILE);
   const manifests = listAgentManifests(files);
+  const agentConfig = file && readLater(file);
   const rest = { manifests, ...withoutUndefined({ agentConfig, installMembers, release }) };
   return { kind: 'agent', name, cluster: readAgentCluster(install.value, agent.value, rest) };
 };
+
+/** A site is remembered, and so holds the value of a made file without the documents that it was made of. */
+function readLater(file: SiteFile): () => Uint8Array {
+  if (file.made) {
+    const { value } = file.made;
+    return () => formatMade(value);
+  }
+  const { bytes } = file;
+  return () => bytes;
+}

@@ -19,10 +19,16 @@ export type Made = {
   readonly beside?: readonly SiteFile[];
 };
 
-/** A file of a site; its text is YAML that means the same to readers of YAML 1.1. */
+/** A file of a site; its text, which few read, is written when it is asked for. */
 export const makeFile = (path: string, made: MadeValue): SiteFile => ({
   path,
-  bytes: Buffer.from(stringify(made.value, { version: '1.1', lineWidth: 0 })),
+  get bytes() {
+    return formatMade(made.value);
+  },
   shownAs: made.placeOf('').document.file,
   made,
 });
+
+/** YAML that means the same to readers of YAML 1.1. */
+export const formatMade = (value: unknown): Uint8Array =>
+  Buffer.from(stringify(value, { version: '1.1', lineWidth: 0 }));
