@@ -2,7 +2,7 @@ import type { DocumentProblem } from '../base/errors.ts';
 import { suggestName } from '../base/text/words.ts';
 import { Walk, type ValueCount } from './decode-yaml.ts';
 import { decode, formatSteps, GO_RULES, YAML_RULES, type Decoded, type Finding } from './decode.ts';
-import { parseText } from './parse-text.ts';
+import { type ParsedText, parseText } from './parse-text.ts';
 import { createReport, type ReportProblem, type ReportDetails } from './report.ts';
 import { coreOf, type Plain, type Shape, type TypeOf } from './shape.ts';
 
@@ -37,6 +37,8 @@ export type ConfigDocument<Value = Plain> = {
 
 export type TextSource = {
   readonly text: string | Uint8Array;
+  /** The text, if it was parsed before. */
+  readonly parsed?: ParsedText;
   /** Name of the file in problems. */
   readonly file: string;
   readonly publicKeys: ReadonlySet<string>;
@@ -153,7 +155,7 @@ function nameGoType(value: unknown): string {
  */
 export function readYaml(source: TextSource, shape: Shape): ConfigDocument {
   const { count = { values: 0 }, path = '' } = source;
-  const parsed = parseText(source.text);
+  const { parsed = parseText(source.text) } = source;
   const walk = new Walk(parsed, count);
   const report = createReport({ ...parsed, ...source, text: parsed.text, offsetOf: walk.offsetOf });
   const faults = parsed.faults.map(({ offset, problem }) =>

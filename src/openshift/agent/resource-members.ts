@@ -5,7 +5,7 @@ import { PACKAGE_ROOT } from '../../base/program.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
 import { suggestName } from '../../base/text/words.ts';
 import { joinPath } from '../../shape/decode-yaml.ts';
-import { type ConfigDocument, decodeYaml } from '../../shape/document.ts';
+import { type ConfigDocument, decodeYaml, type TextSource } from '../../shape/document.ts';
 import { readGoScalar } from '../../shape/go-scalar.ts';
 import {
   FLAG,
@@ -82,7 +82,7 @@ function toShape(type: Type): Shape {
 const isListType = (type: Type): type is readonly [Type] => Array.isArray(type);
 
 export function readResourceMembers(
-  source: { readonly text: string; readonly file: string },
+  source: Pick<TextSource, 'text' | 'parsed' | 'file'>,
   { members }: Definition,
 ): { readonly document: ConfigDocument; readonly problems: readonly DocumentProblem[] } {
   const document = decodeYaml(

@@ -2,7 +2,8 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import { groupBy, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
 import { type Definition, readResourceMembers } from '../../openshift/agent/resource-members.ts';
-import { decodeYaml, type ConfigDocument } from '../../shape/document.ts';
+import { decodeYaml, type ConfigDocument, type TextSource } from '../../shape/document.ts';
+import { type ParsedText, parseText } from '../../shape/parse-text.ts';
 import { LEFT_OUT, mapping, partial, type Shape, TEXT, type TypeOf } from '../../shape/shape.ts';
 import { PUBLIC_KEYS } from '../documents.ts';
 import { cutDocuments, type ManifestPiece } from '../manifest-pieces.ts';
@@ -23,45 +24,67 @@ export type FoundResource = {
   readonly namespace?: string;
   readonly file: SiteFile;
   readonly piece: ManifestPiece;
+  /** The document, if there was room for it; else each reader parses it again. */
+  readonly parsed?: ParsedText;
   /** Index among the clusters of a resource that has several. */
   readonly cluster?: number;
 };
 
 /** Documents that are resources; others, and faulty ones, are left out: each reader reads its own again. */
-export const findResources = (files: readonly SiteFile[]): readonly FoundResource[] =>
-  files.flatMap((file) => listHeads(file).map((head) => ({ ...head, file })));
+export function findResources(files: readonly SiteFile[]): readonly FoundResource[] {
+  const room = { left: MOST_PARSED };
+  return files.flatMap((file) => listHeads(file, room).map((head) => ({ ...head, file })));
+}
 
+/** Characters of the documents that stay parsed: a site has some ten thousand, a folder of many sites millions. */
+const MOST_PARSED = 128 * 1024;
+
+type Room = { left: number };
 type Head = Omit<FoundResource, 'file'>;
 
 /** By the bytes of a file, which may have the resources of many sites. */
 const known = new WeakMap<Uint8Array, readonly Head[]>();
 
-function listHeads(file: SiteFile): readonly Head[] {
+function listHeads(file: SiteFile, room: Room): readonly Head[] {
   const { bytes } = file;
   const heads =
     known.get(bytes) ??
-    cutDocuments(Buffer.from(bytes).toString('utf8')).flatMap((piece) => readHead(file, piece));
+    cutDocuments(Buffer.from(bytes).toString('utf8')).flatMap((piece) =>
+      readHead({ file, piece, parsed: parseText(withoutSeparator(piece)) }, room),
+    );
   known.set(bytes, heads);
   return heads;
 }
 
-function readHead(file: SiteFile, piece: ManifestPiece): readonly Head[] {
-  const { kind = '', apiVersion = '', metadata = {} } = readFound({ file, piece }, HEAD).value;
+function readHead(document: Required<Document>, room: Room): readonly Head[] {
+  const { kind = '', apiVersion = '', metadata = {} } = readFound(document, HEAD).value;
   const { name = '', namespace } = metadata;
   if (kind === '' || name === '') return [];
-  return [{ kind, apiVersion, name, piece, ...withoutUndefined({ namespace }) }];
+  const { piece } = document;
+  room.left -= piece.text.length;
+  const parsed = room.left > 0 ? document.parsed : undefined;
+  return [{ kind, apiVersion, name, piece, ...withoutUndefined({ namespace, parsed }) }];
 }
+
+type Document = Pick<FoundResource, 'file' | 'piece' | 'parsed'>;
 
 /** Reads a document with the lines that it has in its file. */
 export const readFound = <S extends Shape>(
-  { file, piece }: Pick<FoundResource, 'file' | 'piece'>,
+  document: Document,
   shape: S,
   publicKeys = PUBLIC_KEYS,
 ): ConfigDocument<TypeOf<S>> =>
-  moveLines(
-    decodeYaml({ text: withoutSeparator(piece), file: file.shownAs, publicKeys }, shape),
-    piece.line - 1,
-  );
+  moveLines(decodeYaml({ ...sourceOf(document), publicKeys }, shape), document.piece.line - 1);
+
+const sourceOf = ({
+  file,
+  piece,
+  parsed,
+}: Document): Pick<TextSource, 'text' | 'parsed' | 'file'> => ({
+  text: parsed?.text ?? withoutSeparator(piece),
+  file: file.shownAs,
+  ...withoutUndefined({ parsed }),
+});
 
 /** A resource of a kind that is defined, read strictly along its members. */
 export type ReadResource<Spec> = {
@@ -77,14 +100,12 @@ export function readDefined<Spec>(
   resource: FoundResource,
   definition: Definition,
 ): ReadResource<Partial<Spec>> {
-  const { file, piece } = resource;
-  const source = { text: withoutSeparator(piece), file: file.shownAs };
-  const { document, problems } = readResourceMembers(source, definition);
+  const { document, problems } = readResourceMembers(sourceOf(resource), definition);
   const { spec, metadata } = objectOrEmpty(document.value);
   const { labels, annotations } = objectOrEmpty(metadata);
   return {
     resource,
-    document: moveLines({ ...document, problems }, piece.line - 1),
+    document: moveLines({ ...document, problems }, resource.piece.line - 1),
     spec: objectOrEmpty(spec) as Partial<Spec>,
     labels: objectOrEmpty(labels),
     annotations: objectOrEmpty(annotations),
@@ -112,14 +133,10 @@ function moveLines<Value>(document: ConfigDocument<Value>, before: number): Conf
 const TEXTS = partial({ data: mapping(TEXT), stringData: mapping(TEXT) }, LEFT_OUT);
 
 /** The texts of a Secret or a ConfigMap by their keys; those of a Secret are decoded (core/v1). */
-export function readResourceTexts({
-  kind,
-  file,
-  piece,
-}: FoundResource): ReadonlyMap<string, string> {
-  const { data = {}, stringData = {} } = readFound({ file, piece }, TEXTS).value;
+export function readResourceTexts(resource: FoundResource): ReadonlyMap<string, string> {
+  const { data = {}, stringData = {} } = readFound(resource, TEXTS).value;
   const decode = (text: string): string =>
-    kind === 'Secret' ? (decodeBase64(text)?.toString('utf8') ?? '') : text;
+    resource.kind === 'Secret' ? (decodeBase64(text)?.toString('utf8') ?? '') : text;
   const decoded = Object.entries(data).map(([key, text]) => [key, decode(text)] as const);
   return new Map([...decoded, ...Object.entries(stringData)]);
 }
