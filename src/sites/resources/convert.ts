@@ -6,7 +6,7 @@ import { type FoundResource, indexResources } from './find.ts';
 import { convertImageInstall } from './image-cluster-install.ts';
 import { convertInstance } from './instance.ts';
 import type { Made } from './make.ts';
-import { findSiteResources, IMAGE_INSTALL, isBeside, isRoot } from './roots.ts';
+import { IMAGE_INSTALL, sortFiles } from './roots.ts';
 import type { SiteFlow } from './shape.ts';
 import { convertSiteConfig } from './site-config/convert.ts';
 import { formatCluster, SITE_CONFIG_KIND } from './site-config/shape.ts';
@@ -21,17 +21,14 @@ export function convertResources(
   { name, files, root: wanted }: SiteInput,
   asked: SiteFlow | undefined,
 ): SiteInput {
-  const resources = findSiteResources(files);
-  const roots = resources.filter(
-    (each) => isRoot(each) && (wanted === undefined || each.name === wanted),
-  );
+  const { resources, beside, ...found } = sortFiles(files);
+  const roots = wanted === undefined ? found.roots : (found.rootsByName.get(wanted) ?? []);
   const [root] = roots;
   if (!root || roots.length > 1) {
     const why = explainRoots(roots, resources);
     return { name, files: [], problems: [refuse(files[0]?.shownAs ?? name, why)] };
   }
-  const made = convertRoot(root, { resources, files, asked });
-  const beside = files.filter(isBeside);
+  const made = convertRoot(root, { resources, beside, asked });
   return {
     name,
     files: made.files.length === 0 ? [] : joinFiles(made.files, made.beside ?? beside),
@@ -44,17 +41,14 @@ export function convertResources(
 
 type Given = {
   readonly resources: readonly FoundResource[];
-  readonly files: readonly SiteFile[];
+  readonly beside: readonly SiteFile[];
   readonly asked: SiteFlow | undefined;
 };
 
-function convertRoot(root: FoundResource, { resources, files, asked }: Given): Made {
-  if (root.kind === 'AgentClusterInstall') return convertCluster(root, resources, files);
+function convertRoot(root: FoundResource, { resources, beside, asked }: Given): Made {
+  if (root.kind === 'AgentClusterInstall') return convertCluster(root, resources, beside);
   if (root.kind === SITE_CONFIG_KIND)
-    return convertSiteConfig(root, indexResources(resources, root.namespace), {
-      beside: files.filter(isBeside),
-      asked,
-    });
+    return convertSiteConfig(root, indexResources(resources, root.namespace), { beside, asked });
   const convert = root.kind === IMAGE_INSTALL ? convertImageInstall : convertInstance;
   return convert(root, resources, asked);
 }

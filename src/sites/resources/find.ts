@@ -155,20 +155,34 @@ export function indexResources(
   resources: readonly FoundResource[],
   namespace: string | undefined,
 ): ResourceIndex {
-  const near = resources.filter(
-    (other) =>
-      namespace === undefined || other.namespace === undefined || other.namespace === namespace,
-  );
-  const byKind = groupBy(near, ({ kind }) => kind);
-  const byName = groupBy(near, ({ kind, name }) => `${kind} ${name}`);
+  const { byKind, byName } = groupResources(resources);
+  const isNear = (other: FoundResource): boolean =>
+    namespace === undefined || other.namespace === undefined || other.namespace === namespace;
   const used = new Set<FoundResource>();
   const use = (found: readonly FoundResource[]): readonly FoundResource[] => {
     for (const each of found) used.add(each);
     return found;
   };
   return {
-    find: (kind, name) => use(byName.get(`${kind} ${name}`)?.slice(0, 1) ?? [])[0],
-    list: (kind) => use(byKind.get(kind) ?? []),
+    find(kind, name) {
+      const first = byName.get(`${kind} ${name}`)?.find(isNear);
+      return use(first ? [first] : [])[0];
+    },
+    list: (kind) => use((byKind.get(kind) ?? []).filter(isNear)),
     used,
   };
+}
+
+type Groups = Readonly<Record<'byKind' | 'byName', ReadonlyMap<string, readonly FoundResource[]>>>;
+
+/** By the resources of a folder, which may be those of thousands of sites. */
+const grouped = new WeakMap<readonly FoundResource[], Groups>();
+
+function groupResources(resources: readonly FoundResource[]): Groups {
+  const groups = grouped.get(resources) ?? {
+    byKind: groupBy(resources, ({ kind }) => kind),
+    byName: groupBy(resources, ({ kind, name }) => `${kind} ${name}`),
+  };
+  grouped.set(resources, groups);
+  return groups;
 }

@@ -1,3 +1,4 @@
+import { groupBy } from '../../base/lists.ts';
 import { type SiteFile, AGENT_FILE } from '../site.ts';
 import { findResources, type FoundResource } from './find.ts';
 import { listClusters, SITE_CONFIG_KIND } from './site-config/shape.ts';
@@ -21,20 +22,40 @@ export type SiteRoot = {
 };
 
 /** Files that openshift-install reads beside resources. */
-export const isBeside = ({ path }: SiteFile): boolean =>
+const isBeside = ({ path }: SiteFile): boolean =>
   path === AGENT_FILE || /^(?:openshift|extra-manifests)\//.test(path);
 
-export const isRoot = ({ kind }: FoundResource): boolean => ROOTS.includes(kind);
+const isRoot = ({ kind }: FoundResource): boolean => ROOTS.includes(kind);
 
-export const findSiteResources = (files: readonly SiteFile[]): readonly FoundResource[] =>
-  findResources(files.filter((file) => !isBeside(file))).flatMap((resource) =>
+/** The files of a folder, sorted for all of its sites at once. */
+type SortedFiles = {
+  readonly resources: readonly FoundResource[];
+  readonly roots: readonly FoundResource[];
+  readonly rootsByName: ReadonlyMap<string, readonly FoundResource[]>;
+  readonly beside: readonly SiteFile[];
+};
+
+/** By the files of a folder, which may be those of thousands of sites. */
+const known = new WeakMap<readonly SiteFile[], SortedFiles>();
+
+export function sortFiles(files: readonly SiteFile[]): SortedFiles {
+  const sorted = known.get(files) ?? sortNew(files);
+  known.set(files, sorted);
+  return sorted;
+}
+
+function sortNew(files: readonly SiteFile[]): SortedFiles {
+  const found = findResources(files.filter((file) => !isBeside(file)));
+  const resources = found.flatMap((resource) =>
     resource.kind === SITE_CONFIG_KIND ? listClusters(resource) : [resource],
   );
+  const roots = resources.filter(isRoot);
+  const rootsByName = groupBy(roots, ({ name }) => name);
+  return { resources, roots, rootsByName, beside: files.filter(isBeside) };
+}
 
 export const listRoots = (files: readonly SiteFile[]): readonly SiteRoot[] =>
-  findSiteResources(files)
-    .filter(isRoot)
-    .map(({ name, kind, file }) => ({ name, kind, file: file.shownAs }));
+  sortFiles(files).roots.map(({ name, kind, file }) => ({ name, kind, file: file.shownAs }));
 
 const ROOT_KIND = /\bkind["']?\s*:\s*["']?(?:ClusterInstance|(?:Agent|Image)ClusterInstall)\b/g;
 const SITE_CONFIG = /\bkind["']?\s*:\s*["']?SiteConfig\b/;

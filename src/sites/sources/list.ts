@@ -67,6 +67,8 @@ export const HARMLESS = { severity: 'note', code: 'sites.input' } as const;
 export function nameBelow(list: SiteList, cwd: string): SiteList {
   const shortenName = (name: string): string =>
     name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
+  /** By the files of a folder, which may be those of thousands of sites. */
+  const known = new WeakMap<SiteInput['files'], SiteInput['files']>();
   return {
     ...list,
     problems: list.problems.map((each) => ({ ...each, file: shortenName(each.file) })),
@@ -77,10 +79,10 @@ export function nameBelow(list: SiteList, cwd: string): SiteList {
     }),
     open: async (name) => {
       const { files, ...input } = await list.open(name);
-      return {
-        ...input,
-        files: files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) })),
-      };
+      const named =
+        known.get(files) ?? files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) }));
+      known.set(files, named);
+      return { ...input, files: named };
     },
   };
 }

@@ -11,25 +11,27 @@ import { findLabelFault, REFUSED, type SiteList, type SiteProblem } from './list
 export type ResourceList = SiteList & { readonly ofResources: readonly string[] };
 
 type Part = SiteRoot & { readonly folder: string };
+type Open = (folder: string) => Promise<SiteInput>;
 
 /** The site of each cluster of such a folder has the name of its resource. Other sites stay as they are. */
 export async function splitSites(list: ResourceList): Promise<SiteList> {
   const parts: Part[] = [];
+  const openFolder = rememberLast(list.open);
   for (const folder of list.ofResources) {
-    const roots = await readRoots(list, folder);
+    const roots = await readRoots(openFolder, folder);
     if (roots.length > 1)
       append(
         parts,
         roots.map((root) => ({ ...root, folder })),
       );
   }
-  return parts.length === 0 ? list : replaceFolders(list, parts);
+  return parts.length === 0 ? list : replaceFolders({ ...list, openFolder }, parts);
 }
 
 /** A site that cannot be read is refused when it is opened. */
-async function readRoots(list: SiteList, folder: string): Promise<readonly SiteRoot[]> {
+async function readRoots(open: Open, folder: string): Promise<readonly SiteRoot[]> {
   try {
-    const { files } = await list.open(folder);
+    const { files } = await open(folder);
     return mayHaveRoots(files) ? listRoots(files) : [];
   } catch (error) {
     if (error instanceof SealiftError) return [];
@@ -37,7 +39,10 @@ async function readRoots(list: SiteList, folder: string): Promise<readonly SiteR
   }
 }
 
-function replaceFolders(list: SiteList, parts: readonly Part[]): SiteList {
+function replaceFolders(
+  { openFolder, ...list }: SiteList & { readonly openFolder: Open },
+  parts: readonly Part[],
+): SiteList {
   const folders = new Set(parts.map(({ folder }) => folder));
   const whole = list.names.filter((name) => !folders.has(name));
   const faults = findFaults(parts, new Set(whole));
@@ -45,7 +50,6 @@ function replaceFolders(list: SiteList, parts: readonly Part[]): SiteList {
   const good = new Map(
     parts.filter(({ name }) => !refused.has(name)).map((part) => [part.name, part]),
   );
-  const openFolder = rememberLast(list.open);
   return {
     ...list,
     names: [...whole.filter((name) => !refused.has(name)), ...good.keys()].sort(),
@@ -78,7 +82,7 @@ function findFaults(parts: readonly Part[], others: ReadonlySet<string>): readon
 }
 
 /** The clusters of a folder are opened one after the other. */
-function rememberLast(open: SiteList['open']): (folder: string) => Promise<SiteInput> {
+function rememberLast(open: SiteList['open']): Open {
   let last: { readonly folder: string; readonly input: Promise<SiteInput> } | undefined;
   return (folder) => {
     if (last?.folder !== folder) last = { folder, input: open(folder) };

@@ -26,7 +26,7 @@ import { judgeParts, listInstallMembers, listLostParts } from './rules.ts';
 export function convertCluster(
   root: FoundResource,
   resources: readonly FoundResource[],
-  files: readonly SiteFile[],
+  beside: readonly SiteFile[],
 ): Made {
   const index = indexResources(resources, root.namespace);
   const problems: DocumentProblem[] = [];
@@ -37,7 +37,7 @@ export function convertCluster(
   append(warnings, listLostParts(parts));
   const made = makeFiles(
     parts,
-    files.find(({ path }) => path === AGENT_FILE),
+    beside.find(({ path }) => path === AGENT_FILE),
   );
   return {
     files: made,
