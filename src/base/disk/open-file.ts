@@ -33,6 +33,10 @@ export const openToReadSync = (path: string): number => openSync(path, O_RDONLY 
 export const openListed = (path: string): Promise<FileHandle> =>
   open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 
+/** The synchronous {@link openListed}, for files of some kilobytes that are many. */
+export const openListedSync = (path: string): number =>
+  openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+
 /** Opens a stream that another process opened for us, such as `/dev/fd/3`; its content is not cut off. */
 export const openStream = (path: string): Promise<FileHandle> => open(path, O_WRONLY | O_APPEND);
 

@@ -55,6 +55,8 @@ export type Redaction = {
 
 export function createRedaction(): Redaction {
   const known = new Map<string, SecretForm>();
+  /** The pull secret of a fleet is read with each of its sites. */
+  const added = new Set<string>();
   /** The longest first, so that no part of a secret is left next to a mask. */
   let ordered: readonly SecretForm[] | undefined;
   const addForms = (forms: readonly SecretForm[]): void => {
@@ -70,6 +72,8 @@ export function createRedaction(): Redaction {
   };
   return {
     add(secret) {
+      if (added.has(secret)) return;
+      added.add(secret);
       addForms(formsOfSecret(secret));
     },
     addLogin(username, password) {

@@ -1,7 +1,7 @@
-import { lstatSync, readdirSync, type Stats } from 'node:fs';
+import { closeSync, fstatSync, lstatSync, readdirSync, readSync, type Stats } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
-import { openListed } from '../../base/disk/open-file.ts';
+import { openListedSync } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isText } from '../../base/text/utf8.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
@@ -150,20 +150,29 @@ function kindOf(stat: Stats): SiteMember['kind'] {
   return { other: 'is a device, a pipe or a socket' };
 }
 
-/** Anything that replaced the file since it was listed is refused, not followed. */
+/**
+ * Anything that replaced the file since it was listed is refused, not followed. The calls are synchronous, as in
+ * `walkFolder`: the others take a tenth of a millisecond for each file.
+ */
 async function readWhole(path: string, size: number): Promise<Uint8Array> {
-  const file = await openListed(path).catch((cause: unknown) => {
-    throw new ConfigError('sites.unreadable', `file ${path} cannot be read`, { cause });
-  });
+  await new Promise(setImmediate);
+  const file = openWhole(path);
   try {
-    const stat = await file.stat();
+    const stat = fstatSync(file);
     if (!stat.isFile() || stat.size !== size) throw changedError(path);
     const bytes = new Uint8Array(size);
-    const { bytesRead } = await file.read(bytes, 0, size, 0);
-    if (bytesRead !== size) throw changedError(path);
+    if (readSync(file, bytes, 0, size, 0) !== size) throw changedError(path);
     return bytes;
   } finally {
-    await file.close();
+    closeSync(file);
+  }
+}
+
+function openWhole(path: string): number {
+  try {
+    return openListedSync(path);
+  } catch (cause) {
+    throw new ConfigError('sites.unreadable', `file ${path} cannot be read`, { cause });
   }
 }
 
