@@ -6,7 +6,7 @@ import { type FoundResource, indexResources } from './find.ts';
 import { convertImageInstall } from './image-cluster-install.ts';
 import { convertInstance } from './instance.ts';
 import type { Made } from './make.ts';
-import { IMAGE_INSTALL, sortFiles } from './roots.ts';
+import { IMAGE_INSTALL, sortFiles, sortShared } from './roots.ts';
 import type { SiteFlow } from './shape.ts';
 import { convertSiteConfig } from './site-config/convert.ts';
 import { formatCluster, SITE_CONFIG_KIND } from './site-config/shape.ts';
@@ -21,8 +21,9 @@ export function convertResources(
   { name, files, root: wanted }: SiteInput,
   asked: SiteFlow | undefined,
 ): SiteInput {
-  const { resources, beside, ...found } = sortFiles(files);
-  const roots = wanted === undefined ? found.roots : (found.rootsByName.get(wanted) ?? []);
+  const isShared = wanted !== undefined;
+  const { resources, beside, ...found } = (isShared ? sortShared : sortFiles)(files);
+  const roots = isShared ? (found.rootsByName.get(wanted) ?? []) : found.roots;
   const [root] = roots;
   if (!root || roots.length > 1) {
     const why = explainRoots(roots, resources);

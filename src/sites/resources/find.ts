@@ -41,29 +41,38 @@ const MOST_PARSED = 128 * 1024;
 
 type Room = { left: number };
 type Head = Omit<FoundResource, 'file'>;
+type FoundHead = { readonly head: Head; readonly parsed: ParsedText | undefined };
 
 /** By the bytes of a file, which may have the resources of many sites. */
 const known = new WeakMap<Uint8Array, readonly Head[]>();
 
 function listHeads(file: SiteFile, room: Room): readonly Head[] {
   const { bytes } = file;
-  const heads =
-    known.get(bytes) ??
-    cutDocuments(Buffer.from(bytes).toString('utf8')).flatMap((piece) =>
-      readHead({ file, piece, parsed: parseText(withoutSeparator(piece)) }, room),
-    );
-  known.set(bytes, heads);
-  return heads;
+  const before = known.get(bytes);
+  if (before) return before;
+  const pieces = cutDocuments(Buffer.from(bytes).toString('utf8')).filter(mayBeResource);
+  const found = pieces.flatMap((piece) =>
+    readHead({ file, piece, parsed: parseText(withoutSeparator(piece)) }, room),
+  );
+  known.set(
+    bytes,
+    found.map(({ head }) => head),
+  );
+  return found.map(({ head, parsed }) => ({ ...head, ...withoutUndefined({ parsed }) }));
 }
 
-function readHead(document: Required<Document>, room: Room): readonly Head[] {
+/** False for a text without the key of a kind, in any case; an escape may spell it as well. */
+const mayBeResource = ({ text }: ManifestPiece): boolean =>
+  text.includes('\\') || text.toLowerCase().includes('kind');
+
+function readHead(document: Required<Document>, room: Room): readonly FoundHead[] {
   const { kind = '', apiVersion = '', metadata = {} } = readFound(document, HEAD).value;
   const { name = '', namespace } = metadata;
   if (kind === '' || name === '') return [];
   const { piece } = document;
   room.left -= piece.text.length;
   const parsed = room.left > 0 ? document.parsed : undefined;
-  return [{ kind, apiVersion, name, piece, ...withoutUndefined({ namespace, parsed }) }];
+  return [{ head: { kind, apiVersion, name, piece, ...withoutUndefined({ namespace }) }, parsed }];
 }
 
 type Document = Pick<FoundResource, 'file' | 'piece' | 'parsed'>;
@@ -175,14 +184,15 @@ export function indexResources(
 
 type Groups = Readonly<Record<'byKind' | 'byName', ReadonlyMap<string, readonly FoundResource[]>>>;
 
-/** By the resources of a folder, which may be those of thousands of sites. */
+/** By the resources of a folder, if they are more than one site has. */
 const grouped = new WeakMap<readonly FoundResource[], Groups>();
+const MOST_OF_SITE = 100;
 
 function groupResources(resources: readonly FoundResource[]): Groups {
   const groups = grouped.get(resources) ?? {
     byKind: groupBy(resources, ({ kind }) => kind),
     byName: groupBy(resources, ({ kind, name }) => `${kind} ${name}`),
   };
-  grouped.set(resources, groups);
+  if (resources.length > MOST_OF_SITE) grouped.set(resources, groups);
   return groups;
 }

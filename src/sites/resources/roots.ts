@@ -35,16 +35,19 @@ type SortedFiles = {
   readonly beside: readonly SiteFile[];
 };
 
-/** By the files of a folder, which may be those of thousands of sites. */
+/**
+ * By the files of a folder that has several sites; they may be thousands. What a WeakMap has is not collected
+ * before a full collection, and the files of a folder with one site are not sorted again.
+ */
 const known = new WeakMap<readonly SiteFile[], SortedFiles>();
 
-export function sortFiles(files: readonly SiteFile[]): SortedFiles {
-  const sorted = known.get(files) ?? sortNew(files);
+export function sortShared(files: readonly SiteFile[]): SortedFiles {
+  const sorted = known.get(files) ?? sortFiles(files);
   known.set(files, sorted);
   return sorted;
 }
 
-function sortNew(files: readonly SiteFile[]): SortedFiles {
+export function sortFiles(files: readonly SiteFile[]): SortedFiles {
   const found = findResources(files.filter((file) => !isBeside(file)));
   const resources = found.flatMap((resource) =>
     resource.kind === SITE_CONFIG_KIND ? listClusters(resource) : [resource],

@@ -67,7 +67,7 @@ export const HARMLESS = { severity: 'note', code: 'sites.input' } as const;
 export function nameBelow(list: SiteList, cwd: string): SiteList {
   const shortenName = (name: string): string =>
     name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
-  /** By the files of a folder, which may be those of thousands of sites. */
+  /** By the files of a folder that has several sites; they may be thousands. */
   const known = new WeakMap<SiteInput['files'], SiteInput['files']>();
   return {
     ...list,
@@ -81,7 +81,7 @@ export function nameBelow(list: SiteList, cwd: string): SiteList {
       const { files, ...input } = await list.open(name);
       const named =
         known.get(files) ?? files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) }));
-      known.set(files, named);
+      if (input.root !== undefined) known.set(files, named);
       return { ...input, files: named };
     },
   };
