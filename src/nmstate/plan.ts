@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { parseMacAddress } from '../base/mac-address.ts';
 import type { Plain } from '../shape/shape.ts';
 import { type NetworkText, readNetworkText, type WrittenOf } from './document.ts';
@@ -22,7 +23,7 @@ import { warnOfState } from './warnings.ts';
 
 /** The network of one host, as in an NMStateConfig. */
 export type HostNetwork = {
-  /** nmstate, as YAML text. */
+  /** nmstate, as YAML text; it may be made when it is read. */
   readonly networkConfig: string;
   /** Its values, if they are known; they save reading the text. */
   readonly value?: Plain;
@@ -182,7 +183,7 @@ const WAYS_OUT =
  * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
  */
 export const profilesOf = (host: HostNetwork): readonly Keyfile[] =>
-  host.keyfiles ?? requireProfiles(host, finishJudged(host));
+  host.keyfiles ?? requireProfiles(finishJudged(host), host.placeOf ?? createPlaces(host));
 
 function finishJudged(host: HostNetwork): PlannedNetwork {
   const judged = judgeHost(host);
@@ -200,16 +201,25 @@ export async function planHosts(
   { warn, ...options }: PlanNetworkOptions & { readonly warn: (warning: string) => void },
 ): Promise<readonly HostNetwork[]> {
   const planned: Planned[] = [];
-  for (const { placeOf, ...host } of hosts) {
+  for (const host of hosts) {
     const plan = await planNetwork(host, options);
-    const place = placeOf ?? createPlaces(host);
-    for (const each of plan.verdict.warnings) warn(formatFinding(each, place(each.path)));
-    const keyfiles = requireProfiles({ ...host, placeOf: place }, plan);
-    planned.push({ host: { ...host, keyfiles }, state: plan.state, placeOf: place });
+    const placeOf = host.placeOf ?? createPlaces(host);
+    for (const each of plan.verdict.warnings) warn(formatFinding(each, placeOf(each.path)));
+    const keyfiles = requireProfiles(plan, placeOf);
+    planned.push({ host: withProfiles(host, keyfiles), state: plan.state, placeOf });
   }
   refuseShared(planned, warn);
   return planned.map(({ host }) => host);
 }
+
+const withProfiles = (host: HostNetwork, keyfiles: readonly Keyfile[]): HostNetwork => ({
+  get networkConfig() {
+    return host.networkConfig;
+  },
+  interfaces: host.interfaces,
+  ...withoutUndefined({ value: host.value, source: host.source }),
+  keyfiles,
+});
 
 type Planned = {
   readonly host: HostNetwork;
@@ -218,7 +228,9 @@ type Planned = {
 };
 
 function refuseShared(planned: readonly Planned[], warn: (warning: string) => void): void {
-  const compared = compareHosts(planned.map(({ host, ...rest }) => ({ ...host, ...rest })));
+  const compared = compareHosts(
+    planned.map(({ host: { interfaces }, ...rest }) => ({ interfaces, ...rest })),
+  );
   const told = compared.flatMap(({ problems, warnings }, at) => {
     const place = planned[at]?.placeOf ?? (() => '');
     for (const each of warnings) warn(formatFinding(each, place(each.path)));
@@ -238,12 +250,12 @@ export const formatFindings = (
   findings.slice(0, MOST_TOLD).map((each) => formatFinding(each, placeOf(each.path)));
 
 function requireProfiles(
-  host: HostNetwork,
   { profiles, verdict }: PlannedNetwork,
+  placeOf: (path: string) => string,
 ): readonly Keyfile[] {
   const [first] = verdict.problems;
   if (!first) return profiles;
-  const told = formatFindings(verdict.problems, host.placeOf ?? createPlaces(host)).join('; ');
+  const told = formatFindings(verdict.problems, placeOf).join('; ');
   throw first.hint === WAYS_OUT
     ? new ConfigError('nmstate.unsupported', told, { hint: WAYS_OUT })
     : malformed(told, first.hint);
@@ -255,11 +267,12 @@ const malformed = (problem: string, hint = 'correct the network configuration'):
   });
 
 /** Tells `FILE:LINE` of a path; empty if the document is in no file of its own. */
-function createPlaces({ source, networkConfig }: HostNetwork): (path: string) => string {
+function createPlaces(host: HostNetwork): (path: string) => string {
+  const { source } = host;
   if (source === undefined) return () => '';
   let text: NetworkText | undefined;
   return (path) => {
-    text ??= readNetworkText(networkConfig); // most documents have no finding
+    text ??= readNetworkText(host.networkConfig); // most documents have no finding
     return `${source}:${text.placeOf(path)?.line ?? 1}`;
   };
 }

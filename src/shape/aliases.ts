@@ -38,14 +38,15 @@ export function createAliases(document: Document.Parsed, hasMerges = true): Alia
     targets ??= resolveAll(document);
     return targets.get(node);
   };
-  const merged = Array.from({ length: MAX_MERGES + 1 }, () => new Map<YAMLMap, Pairs>());
   // Remembered: mappings that merge each other many times would double the work on each level.
+  const merged: Map<YAMLMap, Pairs>[] = [];
   const listPairs = (node: YAMLMap, depth: number): Pairs => {
-    const known = merged[depth]?.get(node);
-    if (known) return known;
+    const own = node.items as Pairs;
+    if (depth === 0 || !own.some(isMerge)) return own;
+    const ofDepth = (merged[depth] ??= new Map());
     const below = (source: YAMLMap): Pairs => listPairs(source, depth - 1);
-    const pairs = mergePairs(node, follow, depth === 0 ? undefined : below);
-    merged[depth]?.set(node, pairs);
+    const pairs = ofDepth.get(node) ?? mergePairs(own, follow, below);
+    ofDepth.set(node, pairs);
     return pairs;
   };
   const mergePairsOf = (node: YAMLMap): Pairs => listPairs(node, hasMerges ? MAX_MERGES : 0);
@@ -70,14 +71,12 @@ function resolveAll(document: Document.Parsed): ReadonlyMap<Alias, Node> {
 
 type Pairs = readonly NodePair[];
 
-/** @param listBelow lists the pairs of a merged mapping; absent: merge keys stay as they are */
+/** @param listBelow lists the pairs of a merged mapping */
 function mergePairs(
-  node: YAMLMap,
+  pairs: Pairs,
   follow: Aliases['follow'],
-  listBelow?: (source: YAMLMap) => Pairs,
+  listBelow: (source: YAMLMap) => Pairs,
 ): Pairs {
-  const pairs = node.items as Pairs;
-  if (!listBelow || !pairs.some(isMerge)) return pairs;
   const read = pairs.map((pair) => ({ pair, sources: listSources(pair, follow) }));
   const own = read.filter(({ sources }) => sources.length === 0).map(({ pair }) => pair);
   const brought = read.flatMap(({ sources }) => sources).flatMap(listBelow);

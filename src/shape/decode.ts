@@ -218,7 +218,7 @@ function readMapping(shape: NodeOf<'mapping'>, value: unknown, at: Reading): unk
 
 function readRecord(shape: RecordNode, value: unknown, at: Reading): unknown {
   if (!isHolder(value)) return refuse(at, { code: 'type', shape, found: value });
-  const { known, others, repeated } = matchMembers(shape, value, at.rules);
+  const { find, others, repeated } = matchMembers(shape, value, at.rules);
   for (const written of repeated) {
     const why = `duplicate field "${written}"`;
     refuseMember(written, { code: 'value', shape, found: value[written], why }, at);
@@ -227,7 +227,7 @@ function readRecord(shape: RecordNode, value: unknown, at: Reading): unknown {
   const result = shape.others === 'kept' ? others : createKeyed();
   let isWrong = false;
   for (const [name, member] of Object.entries(shape.members)) {
-    const { step = name, member: found } = known.get(name) ?? {};
+    const { step = name, member: found } = find(name) ?? {};
     const read = readMember(member, found, { name: step, at });
     if (read === WRONG) isWrong = true;
     else if (read !== undefined) result[name] = read;

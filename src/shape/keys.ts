@@ -10,16 +10,19 @@ export type Keyed = Record<string, unknown>;
 /** Without a prototype: a member may be called `__proto__`. */
 export const createKeyed = (): Keyed => Object.create(null) as Keyed;
 
+type Found = { readonly step: string; readonly member: unknown };
+
 type Matched = {
   /** By the name in the shape, each with its step in a path: an alias stays as written. */
-  readonly known: ReadonlyMap<string, { readonly step: string; readonly member: unknown }>;
+  readonly find: (name: string) => Found | undefined;
   readonly others: Keyed;
   /** Keys that mean a member which another key before them meant as well. */
   readonly repeated: readonly string[];
 };
 
 export function matchMembers(shape: RecordNode, value: Keyed, rules: KeyRules): Matched {
-  const known = new Map<string, { readonly step: string; readonly member: unknown }>();
+  if (rules.members === 'exact' && !shape.aliases) return matchExactly(shape, value);
+  const known = new Map<string, Found>();
   const others = createKeyed();
   const repeated: string[] = [];
   const isExact = rules.members === 'exact';
@@ -30,7 +33,18 @@ export function matchMembers(shape: RecordNode, value: Keyed, rules: KeyRules): 
       known.set(name, { step: isExact ? written : name, member });
     } else if (isExact) repeated.push(written);
   }
-  return { known, others, repeated };
+  return { find: (name) => known.get(name), others, repeated };
+}
+
+/** Most records have nothing to fold and no aliases. */
+function matchExactly({ members }: RecordNode, value: Keyed): Matched {
+  const others = createKeyed();
+  for (const written of Object.keys(value)) {
+    if (!Object.hasOwn(members, written)) others[written] = value[written];
+  }
+  const find = (name: string): Found | undefined =>
+    Object.hasOwn(value, name) ? { step: name, member: value[name] } : undefined;
+  return { find, others, repeated: [] };
 }
 
 /** The member of a record that a key means: the key itself goes before others that fold to it. */

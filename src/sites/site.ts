@@ -23,7 +23,7 @@ export const IMAGE_BASED_FILE = 'image-based-config.yaml';
 export type SiteFile = {
   /** Path below the site's folder, `/` between names: `install-config.yaml`, `extra-manifests/a.yaml`. */
   readonly path: string;
-  /** Of a made file, they are made each time that they are read. */
+  /** A made file makes them each time that they are read. */
   readonly bytes: Uint8Array;
   /** The file's name in problems: a path, `sites.zip/alpha/install-config.yaml`, `sites.csv:12`. */
   readonly shownAs: string;
@@ -110,7 +110,9 @@ export const listHostNetworks = ({ hosts }: AgentCluster): readonly HostNetwork[
       ? []
       : [
           {
-            networkConfig: network.text,
+            get networkConfig() {
+              return network.text;
+            },
             value: network.value,
             interfaces: interfaces.map(({ name = '', macAddress }) => ({ name, macAddress })),
           },

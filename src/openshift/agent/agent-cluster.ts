@@ -18,7 +18,7 @@ export type AgentHost = {
   readonly rootDeviceHints?: Members;
   /** At least one; the host is known by any of the addresses. */
   readonly interfaces: readonly { readonly name?: string; readonly macAddress: string }[];
-  /** An nmstate document, as text in its normal form and as it was written; absent: DHCP. */
+  /** An nmstate document, as text in its normal form, made when it is read, and as it was written; absent: DHCP. */
   readonly network?: { readonly text: string; readonly value: Plain };
   /** Members of a BMC as in `platform.baremetal.hosts[].bmc`. */
   readonly bmc?: Members;

@@ -102,10 +102,10 @@ export function planNetworkFiles(
 
 /** The hosts in the installer's order, which numbers them: by configuration, then by addresses. */
 function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
-  const keyOf = ({ networkConfig, value, interfaces }: HostNetwork): readonly string[] => [
-    formatManifest((value ?? readNetworkText(networkConfig).value) as object),
-    String(interfaces.length).padStart(6, '0'),
-    ...interfaces.map(({ name, macAddress }) => `${name}=${macAddress}`).toSorted(),
+  const keyOf = (host: HostNetwork): readonly string[] => [
+    formatManifest((host.value ?? readNetworkText(host.networkConfig).value) as object),
+    String(host.interfaces.length).padStart(6, '0'),
+    ...host.interfaces.map(({ name, macAddress }) => `${name}=${macAddress}`).toSorted(),
   ];
   return hosts
     .map((host) => ({ host, key: keyOf(host).join('\0') }))

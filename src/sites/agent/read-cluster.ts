@@ -199,7 +199,13 @@ function readHost({
       role: unlessEmpty(role) as AgentRole | undefined,
       rootDeviceHints: given && Object.keys(given).length > 0 ? given : undefined,
       network: isObject(networkConfig)
-        ? { text: formatNetworkConfig(networkConfig), value: networkConfig }
+        ? {
+            // Only nmstatectl reads it.
+            get text() {
+              return formatNetworkConfig(networkConfig);
+            },
+            value: networkConfig,
+          }
         : undefined,
       bmc: isManaged ? bmc : undefined,
     }),
