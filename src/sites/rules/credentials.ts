@@ -30,13 +30,23 @@ export function explainPullSecret(text: string): readonly string[] {
   return isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : explainJson(text);
 }
 
+type Read = ReturnType<typeof readPullSecret>;
+
+/** The last one: several rules read it, and the sites of a fleet have the same. */
+let last: { readonly text: string; readonly read: Read } | undefined;
+
+function readOnce(text: string): Read {
+  if (last?.text !== text) last = { text, read: readPullSecret(text) };
+  return last.read;
+}
+
 /** The registries for which a pull secret has an entry; empty if it is not a pull secret. */
 export const listPullSecretHosts = (text: string): ReadonlySet<string> =>
-  new Set(readPullSecret(text).entries.map(({ registry }) => registry));
+  new Set(readOnce(text).entries.map(({ registry }) => registry));
 
 /** Entries whose `auth` no node can read, as sentences. openshift-install asks only whether there is one. */
 export const explainAuths = (text: string): readonly string[] =>
-  readPullSecret(text).entries.flatMap((entry) =>
+  readOnce(text).entries.flatMap((entry) =>
     entry.fault === 'absent' ? [] : (explainAuth(entry) ?? []),
   );
 
@@ -72,7 +82,7 @@ export function checkProxy(
 }
 
 function explainJson(text: string): readonly string[] {
-  const read = readPullSecret(text);
+  const read = readOnce(text);
   const why = explainPullSecretFault(read, FAULTS);
   if (why !== undefined) return [`${HIDDEN}: ${why}`];
   return read.entries
