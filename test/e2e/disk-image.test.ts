@@ -1,4 +1,14 @@
-import { mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
@@ -147,6 +157,33 @@ describe.skipIf(!hasTools)('a disk image', () => {
     expect(blocks * 512).toBeLessThan(64 << 20);
     const again = await build('--output', 'other.raw', '--qcow2', 'sized.qcow2');
     expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
+  });
+
+  test('whose build was killed when its copy for QEMU had its name is finished by the same command', async () => {
+    const records = at('.sealift/finished');
+    for (const name of await readdir(records))
+      if (/^\w+\.json$/.test(name)) await rm(join(records, name)); // written last
+    await expectDone('--output', 'sized.raw', '--size', '3', '--qcow2', 'sized.qcow2');
+  });
+
+  test('of another size replaces the copy for QEMU of the last build, but no other file', async () => {
+    const sized = ['--output', 'sized.raw', '--size', '4'];
+    await expectDone(...sized, '--qcow2', 'sized.qcow2');
+    expect(askTool('qemu-img', 'compare', at('sized.raw'), at('sized.qcow2'))).toContain(
+      'identical',
+    );
+    await writeFile(at('sized.qcow2'), 'foreign');
+    const { exitCode, stderr } = await build(...sized, '--qcow2', 'sized.qcow2');
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
+  });
+
+  test('is not built again over a copy for QEMU that has grown over 2 GiB', async () => {
+    const large = ['--output', 'large.raw', '--qcow2', 'large.qcow2'];
+    await expectDone(...large);
+    await truncate(at('large.qcow2'), 2 ** 31 + 512);
+    const { exitCode, stderr } = await build(...large);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
+    await rm(at('large.qcow2'));
   });
 
   test("with secrets is its owner's alone, and so is its copy for QEMU", async () => {
