@@ -177,6 +177,19 @@ describe.skipIf(!hasTools)('a disk image', () => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
   });
 
+  test.each(['verify', 'inspect', 'ls', 'customize --kargs-append quiet --output new.iso'])(
+    'has a copy for QEMU that "%s" refuses by its format',
+    async (command) => {
+      askTool('qemu-img', 'create', '-q', '-f', 'qcow2', at('empty.qcow2'), '1M');
+      const { exitCode, stdout, stderr } = await world.run(...command.split(' '), 'empty.qcow2');
+      expect([exitCode, stdout]).toEqual([5, '']);
+      expect(stderr).toContain('empty.qcow2 is a qcow2 copy of a disk');
+      expect(stderr).toContain('[disk-image.qcow2]');
+      expect(stderr).toContain('qemu-img convert -O raw');
+      expect(stderr).not.toContain('ISO 9660');
+    },
+  );
+
   test('is not built again over a copy for QEMU that has grown over 2 GiB', async () => {
     const large = ['--output', 'large.raw', '--qcow2', 'large.qcow2'];
     await expectDone(...large);
