@@ -87,9 +87,10 @@ export async function digestRange(
   }: { readonly signal: AbortSignal; readonly onProgress?: (bytes: number) => void },
 ): Promise<Digest> {
   const hash = createHash('sha256');
+  const buffer = Buffer.allocUnsafe(Math.min(PIECE, size)); // a new one for each piece costs more than the hash
   for (let done = 0; done < size;) {
     signal.throwIfAborted();
-    const bytes = await read(offset + done, Math.min(PIECE, size - done));
+    const bytes = await read(offset + done, Math.min(PIECE, size - done), buffer);
     hash.update(bytes);
     done += bytes.length;
     onProgress?.(done);

@@ -1,4 +1,5 @@
 import {
+  copyFile,
   mkdir,
   open,
   readdir,
@@ -246,6 +247,26 @@ describe.skipIf(!hasTools)('a disk image', () => {
     await expect(findDiskTools({ qcow2: true, signal, path: '/nowhere' })).rejects.toThrow(
       expect.objectContaining({ code: 'disk-image.no-tool' }),
     );
+  });
+
+  test('of which a sample is verified has no damage, and its holes are not read', async () => {
+    const { exitCode, stdout } = await world.run('verify', 'appliance.raw', '--quick');
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining('outside of the sample')]);
+  });
+
+  test('on a larger disk is whole, with a note about the end of the disk', async () => {
+    await copyFile(at('appliance.raw'), at('larger.raw'));
+    const { size } = await stat(at('larger.raw'));
+    await truncate(at('larger.raw'), size + (3 << 20));
+    const file = await open(at('larger.raw'), 'r+');
+    await file.write('of the last owner', size + 512);
+    await file.close();
+    const { exitCode, stdout } = await world.run('verify', 'larger.raw');
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining('larger.raw is whole')]);
+    expect(stdout).toContain(
+      `note: the disk has ${size + (3 << 20)} bytes and the image on it ${size}`,
+    );
+    await rm(at('larger.raw'));
   });
 
   test.each([
