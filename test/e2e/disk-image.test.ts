@@ -21,6 +21,8 @@ import { askTool, requireTool } from '../support/tools.ts';
 type Part = { readonly name: string; readonly offset: number; readonly size: number };
 
 let world: LiveWorld;
+/** Progress of the first build. */
+let told = '';
 const at = (name: string): string => join(world.directory, name);
 
 const build = (...more: readonly string[]): Promise<Outcome> =>
@@ -59,7 +61,7 @@ beforeAll(async () => {
   world = await createLiveWorld();
   await world.writeConfig();
   await makeMetalImage(world.directory);
-  await expectDone();
+  ({ stderr: told } = await expectDone());
 });
 afterAll(() => (hasTools ? world.close() : undefined));
 
@@ -139,6 +141,11 @@ describe.skipIf(!hasTools)('a disk image', () => {
     await expectDone('--output', 'again/appliance.raw', '--work-dir', 'again/work');
     expect(await digestFile(at('again/appliance.raw'))).toBe(digest);
     await rm(at('again'), { recursive: true });
+  });
+
+  test('is poured by a stage of its own name', () => {
+    expect(told).toContain('pour disk image: done');
+    expect(told).not.toContain('pour ISO');
   });
 
   test('is left as it is when nothing has changed', async () => {

@@ -50,4 +50,16 @@ describe.skipIf(!hasTools)('a metal image', () => {
     expect(said).not.toMatch(/e2fsck \d|debugfs \d|\? no|exit code/);
     expect(said).not.toContain(world.directory);
   });
+
+  test('with a wrong CRC is refused without values that are equal', async () => {
+    const said = await refuse({ at: 512 + 88, size: 4 });
+    expect(said).toContain('has a wrong CRC [metal-image.malformed-gpt]');
+    expect(said).not.toMatch(/expected:|found:/);
+  });
+
+  test('that was packed is named as the user named it', async () => {
+    const said = await refuse({ at: 512, size: 8 }, true);
+    expect(said).toMatch(/metal image \S+\/bad\.raw\.xz has no GUID partition table/);
+    expect(said).not.toContain('.sealift');
+  });
 });
