@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { open } from 'node:fs/promises';
+import { mkdir, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { makeMetalImage, METAL_PARTITIONS } from '../support/metal-image.ts';
@@ -63,3 +64,17 @@ describe.skipIf(!hasTools)('a metal image', () => {
     expect(said).not.toContain('.sealift');
   });
 });
+
+test.skipIf(!hasTools)(
+  'a disk larger than any file leaves nothing in the output folder',
+  async () => {
+    await makeMetalImage(world.directory);
+    await mkdir(join(world.directory, 'out'));
+    const { exitCode, stderr } = await world.run(
+      ...['build', 'disk-image', '--metal-image', 'metal.raw', '--base-iso', 'test.iso'],
+      ...['--output', 'out/disk.raw', '--size', '65536', '--work-dir', 'work'],
+    );
+    expect([exitCode, stderr]).toEqual([7, expect.stringContaining('[output.too-large]')]);
+    expect(await readdir(join(world.directory, 'out'))).toEqual([]);
+  },
+);
