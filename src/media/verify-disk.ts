@@ -2,6 +2,7 @@ import { append, withoutUndefined } from '../base/lists.ts';
 import type { ByteRange, RandomAccess } from '../base/random-access.ts';
 import {
   BACKUP_TABLES_SIZE,
+  BLOCK_SIZE,
   locateBackupGpt,
   openIso,
   readBackupGpt,
@@ -104,6 +105,10 @@ async function verifyTables(image: RandomAccess, { findings }: Work): Promise<Ra
   if (!range || !backup?.crcOk) report('the backup partition table is missing or has a wrong CRC');
   const size = range ? range.offset + range.size : image.size;
   if (size === image.size) return image;
+  if (image.size % BLOCK_SIZE !== 0) {
+    report(`has ${image.size} bytes, and its tables are for ${size} bytes`); // no disk has this size
+    return image;
+  }
   findings.oddities.push(
     `the disk has ${image.size} bytes and the image on it ${size}; what is behind was not compared, and ` +
       'the backup partition table is not at the end of the disk, to which "sgdisk -e" moves it',
