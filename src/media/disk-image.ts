@@ -81,6 +81,26 @@ export async function openDisk(image: RandomAccess): Promise<DiskImage | undefin
   return recovery && data && { recovery, data };
 }
 
+const QCOW2_MAGIC = Buffer.from('QFI\xfb', 'latin1');
+
+/**
+ * Refuses a disk in the format of QEMU, whose clusters are in any order: no structure of a medium is at its offset.
+ *
+ * @throws IntegrityError `disk-image.qcow2`
+ */
+export async function refuseQcow2({ path, size, read }: RandomAccess): Promise<void> {
+  if (size < QCOW2_MAGIC.length || !(await read(0, QCOW2_MAGIC.length)).equals(QCOW2_MAGIC)) return;
+  throw new IntegrityError(
+    'disk-image.qcow2',
+    `${path} is a qcow2 copy of a disk, which is not read`,
+    {
+      expected: 'a raw disk image, or an ISO',
+      found: 'a file in the format of QEMU',
+      hint: `name the raw image, which "qemu-img compare RAW ${path}" compares with the copy and "qemu-img convert -O raw ${path} RAW" makes of it`,
+    },
+  );
+}
+
 /** The disk image on a deployment ISO; undefined on other media. */
 export async function findCarriedDisk(
   iso: Pick<IsoImage, 'path' | 'fileSize' | 'find' | 'readBytes'>,

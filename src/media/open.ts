@@ -20,7 +20,7 @@ import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.t
 import { refuseHalfCustomised } from './customize/write.ts';
 import { openGivenIso } from './delta/describe.ts';
 import { isDelta } from './delta/file.ts';
-import { openDisk } from './disk-image.ts';
+import { openDisk, refuseQcow2 } from './disk-image.ts';
 import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH, readIndex, type MediaIndex } from './media-index.ts';
 
 /* Ways to open an ISO that a user named, intact or damaged, and to read its Ignition configs. */
@@ -56,7 +56,7 @@ export async function useImage<Result>(
 /**
  * Always closes the medium. An ISO of this machine must not be half customised.
  *
- * @throws DiskError `customize.half-way`; the errors of `openSource`
+ * @throws DiskError `customize.half-way`; IntegrityError `disk-image.qcow2`; the errors of `openSource`
  */
 export async function useSource<Result>(
   text: string,
@@ -69,6 +69,7 @@ export async function useSource<Result>(
       const workDir = join(host.cwd, '.sealift'); // a change of a device is recorded there
       await refuseHalfCustomised(source, device && standInFor(device, workDir));
     }
+    await refuseQcow2(source);
     return work(source);
   });
 }

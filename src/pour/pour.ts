@@ -75,7 +75,7 @@ const POOL_BUFFERS = 64;
  * missing bytes. The caller holds the output's lock.
  *
  * @throws DiskError `output.full`, ...; IntegrityError `extent.wrong-digest`;
- * any error of the opener. The partial output stays in every case.
+ * any error of the opener. The partial output stays if its journal has bytes to continue with.
  */
 export async function pourIso(
   options: PourOptions & { readonly earlier?: never },
@@ -86,12 +86,24 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
   const spans = planSpans(options.layout);
   const { journal, recorded } = await startPour(partial, options, spans);
   try {
-    return await pourInto(partial, { ...options, spans, journal, recorded });
-  } catch (error) {
-    throw await tellMissing(error, partial, options.layout.size);
-  } finally {
+    const result = await pourInto(partial, { ...options, spans, journal, recorded });
     await journal.close();
+    return result;
+  } catch (error) {
+    const told = await tellMissing(error, partial, options.layout.size);
+    await journal.close();
+    if (!options.device) await removeUnusable(partial, options.layout, journal);
+    throw told;
   }
+}
+
+/** Removes an output of which the journal has no bytes: there is nothing that the next run could continue. */
+async function removeUnusable(partial: string, layout: Layout, { writer }: Journal): Promise<void> {
+  const path = `${partial}.journal`;
+  const achieved = await readJournal(path, digestLayout(layout));
+  if (achieved?.size !== 0 || (await readWriter(path))?.writer !== writer) return;
+  await rm(partial, { force: true });
+  await rm(path, { force: true });
 }
 
 /** A pour of this process that has no name yet. */

@@ -41,6 +41,8 @@ export type IsoProduct<Request, Prepared, Report, Plan> = {
     request: Request,
     prepared: Prepared,
   ) => Promise<Pick<PourIsoInput, 'base' | 'files' | 'blobs' | 'mode' | 'lanes'>>;
+  /** Default: the stage that pours an ISO. */
+  readonly pourStage?: typeof pourAndSeal;
   /** Files that are written next to the ISO. */
   readonly beside?: {
     /** Refuses, before anything is poured, to replace files that must not be replaced. */
@@ -62,7 +64,13 @@ export async function buildIso<
   Prepared extends Decided,
   Report extends Announced,
 >(
-  { prepare, describe, pour, beside }: IsoProduct<Request, Prepared, Report, object>,
+  {
+    prepare,
+    describe,
+    pour,
+    pourStage = pourAndSeal,
+    beside,
+  }: IsoProduct<Request, Prepared, Report, object>,
   request: Request,
   tools: BuildTools,
 ): Promise<Report & MadeIso> {
@@ -78,7 +86,7 @@ export async function buildIso<
       ...describe(request, prepared),
       ...(environment.length > 0 && { environment }),
     };
-    const made = await engine.run(pourAndSeal, {
+    const made = await engine.run(pourStage, {
       ...(await pour(request, prepared)),
       place: placeOf(request),
       checksum: request.checksum ?? false,

@@ -14,6 +14,7 @@ import {
 } from './4-lay-out/lay-out-disk-image.ts';
 import { layOutLiveIso } from './4-lay-out/lay-out-live-iso.ts';
 import { claimQcow2, convertToQcow2 } from './5-pour/convert.ts';
+import { pourAndSealDisk } from './5-pour/pour.ts';
 import type { IsoProduct } from './build.ts';
 import { collectLiveParts, listFipsKargs } from './live-parts.ts';
 import {
@@ -38,6 +39,7 @@ export const DISK_IMAGE: IsoProduct<DiskImageRequest, PreparedDiskImage, DiskFac
       const { files, ...poured } = pourDisk(request, prepared);
       return { ...poured, files: [await fileOf(prepared.base), ...files] };
     },
+    pourStage: pourAndSealDisk,
     beside: {
       claim: claimQcow2,
       async write(request, _prepared, { engine }) {

@@ -77,9 +77,9 @@ const SHORT: readonly Short[] = [
   ],
   [
     'build disk-image',
-    ['build', 'disk-image', '--metal-image', 'metal.raw', ...BUILD],
+    ['build', 'disk-image', '--metal-image', 'metal.raw', ...BUILD, '--qcow2', 'out.qcow2'],
     [...CONFIG, 'metal.raw'],
-    ISO,
+    [...ISO, 'out.qcow2'],
   ],
   [
     'build deployment-iso',

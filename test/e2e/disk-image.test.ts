@@ -1,4 +1,15 @@
-import { mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  copyFile,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
@@ -10,6 +21,8 @@ import { askTool, requireTool } from '../support/tools.ts';
 type Part = { readonly name: string; readonly offset: number; readonly size: number };
 
 let world: LiveWorld;
+/** Progress of the first build. */
+let told = '';
 const at = (name: string): string => join(world.directory, name);
 
 const INPUTS = ['--metal-image', 'metal.raw', '--base-iso', 'test.iso'];
@@ -49,7 +62,7 @@ beforeAll(async () => {
   world = await createLiveWorld();
   await world.writeConfig();
   await makeMetalImage(world.directory);
-  await expectDone();
+  ({ stderr: told } = await expectDone());
 });
 afterAll(() => (hasTools ? world.close() : undefined));
 
@@ -131,6 +144,11 @@ describe.skipIf(!hasTools)('a disk image', () => {
     await rm(at('again'), { recursive: true });
   });
 
+  test('is poured by a stage of its own name', () => {
+    expect(told).toContain('pour disk image: done');
+    expect(told).not.toContain('pour ISO');
+  });
+
   test('is left as it is when nothing has changed', async () => {
     const { mtimeMs } = await stat(at('appliance.raw'));
     await expectDone();
@@ -157,6 +175,46 @@ describe.skipIf(!hasTools)('a disk image', () => {
     expect(blocks * 512).toBeLessThan(64 << 20);
     const again = await build('--output', 'other.raw', '--qcow2', 'sized.qcow2');
     expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
+  });
+
+  test('whose build was killed when its copy for QEMU had its name is finished by the same command', async () => {
+    const records = at('.sealift/finished');
+    for (const name of await readdir(records))
+      if (/^\w+\.json$/.test(name)) await rm(join(records, name)); // written last
+    await expectDone('--output', 'sized.raw', '--size', '3', '--qcow2', 'sized.qcow2');
+  });
+
+  test('of another size replaces the copy for QEMU of the last build, but no other file', async () => {
+    const sized = ['--output', 'sized.raw', '--size', '4'];
+    await expectDone(...sized, '--qcow2', 'sized.qcow2');
+    expect(askTool('qemu-img', 'compare', at('sized.raw'), at('sized.qcow2'))).toContain(
+      'identical',
+    );
+    await writeFile(at('sized.qcow2'), 'foreign');
+    const { exitCode, stderr } = await build(...sized, '--qcow2', 'sized.qcow2');
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
+  });
+
+  test.each(['verify', 'inspect', 'ls', 'customize --kargs-append quiet --output new.iso'])(
+    'has a copy for QEMU that "%s" refuses by its format',
+    async (command) => {
+      askTool('qemu-img', 'create', '-q', '-f', 'qcow2', at('empty.qcow2'), '1M');
+      const { exitCode, stdout, stderr } = await world.run(...command.split(' '), 'empty.qcow2');
+      expect([exitCode, stdout]).toEqual([5, '']);
+      expect(stderr).toContain('empty.qcow2 is a qcow2 copy of a disk');
+      expect(stderr).toContain('[disk-image.qcow2]');
+      expect(stderr).toContain('qemu-img convert -O raw');
+      expect(stderr).not.toContain('ISO 9660');
+    },
+  );
+
+  test('is not built again over a copy for QEMU that has grown over 2 GiB', async () => {
+    const large = ['--output', 'large.raw', '--qcow2', 'large.qcow2'];
+    await expectDone(...large);
+    await truncate(at('large.qcow2'), 2 ** 31 + 512);
+    const { exitCode, stderr } = await build(...large);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.exists]')]);
+    await rm(at('large.qcow2'));
   });
 
   test("with secrets is its owner's alone, and so is its copy for QEMU", async () => {
@@ -206,6 +264,26 @@ describe.skipIf(!hasTools)('a disk image', () => {
     await expect(findDiskTools({ qcow2: true, signal, path: '/nowhere' })).rejects.toThrow(
       expect.objectContaining({ code: 'disk-image.no-tool' }),
     );
+  });
+
+  test('of which a sample is verified has no damage, and its holes are not read', async () => {
+    const { exitCode, stdout } = await world.run('verify', 'appliance.raw', '--quick');
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining('outside of the sample')]);
+  });
+
+  test('on a larger disk is whole, with a note about the end of the disk', async () => {
+    await copyFile(at('appliance.raw'), at('larger.raw'));
+    const { size } = await stat(at('larger.raw'));
+    await truncate(at('larger.raw'), size + (3 << 20));
+    const file = await open(at('larger.raw'), 'r+');
+    await file.write('of the last owner', size + 512);
+    await file.close();
+    const { exitCode, stdout } = await world.run('verify', 'larger.raw');
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining('larger.raw is whole')]);
+    expect(stdout).toContain(
+      `note: the disk has ${size + (3 << 20)} bytes and the image on it ${size}`,
+    );
+    await rm(at('larger.raw'));
   });
 
   test.each([

@@ -71,7 +71,7 @@ const unreadable = (path: string, reason: string, details: ErrorDetails = {}): C
   new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, details);
 
 const AGAIN = 'free some space and run the same command again';
-const LARGER = 'use a file system without a 4 GiB limit, or raise ulimit -f';
+const LARGER = 'use a file system for files of this size, or raise ulimit -f';
 const LOOK = 'look for the device in the kernel log, or';
 
 const REASONS_ERRORS: Readonly<Record<Kind, string>> = {

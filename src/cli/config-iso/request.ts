@@ -120,9 +120,7 @@ export function readOut(
   const input = [sites, template].find((one) => one !== undefined && isWithin(path, one));
   if (input === undefined && !hasOwnSite(sites, path)) return path;
   throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
-    expected: `a directory that puts no output into ${input ?? sites}`,
-    found: path,
-    hint: 'name another directory with --out',
+    hint: `name a directory with --out that puts no output into ${input ?? sites}`,
   });
 }
 

@@ -51,13 +51,22 @@ export function describeError(error: unknown, redaction: Redaction): ErrorReport
   if (error instanceof ConfigProblems) return describeProblems(error, redaction);
   const foreseen = findForeseen(error);
   if (foreseen === undefined) return describeBug(error, redaction);
+  const said = listCauses(error).join(': ');
   const lines = [
-    `error: ${listCauses(error).join(': ')} [${foreseen.code}]`,
-    ...(foreseen.expected === undefined ? [] : [`  expected: ${foreseen.expected}`]),
-    ...(foreseen.found === undefined ? [] : [`  found:    ${foreseen.found}`]),
+    `error: ${said} [${foreseen.code}]`,
+    ...listValues(foreseen, said),
     ...listHints(error, foreseen),
   ].map((line) => indentLines(line, redaction));
   return { text: `${mask(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
+}
+
+/** Formats both values; a value alone is left out if the sentence has it. */
+function listValues({ expected, found }: SealiftError, said: string): readonly string[] {
+  const isSaid = expected === undefined && found !== undefined && said.includes(found);
+  return [
+    ...(expected === undefined ? [] : [`  expected: ${expected}`]),
+    ...(found === undefined || isSaid ? [] : [`  found:    ${found}`]),
+  ];
 }
 
 /** Describes a failure as an event, for `-o json` and `--log-format json`. */
@@ -127,10 +136,14 @@ function listCauses(error: unknown): readonly string[] {
   const sentences = listChain(error).map((link) =>
     link instanceof Error ? link.message || link.name : String(link),
   );
-  return sentences.filter(
-    (text, index) => !sentences.slice(0, index).some((s) => s.includes(text)),
-  );
+  return sentences.filter((text, index) => {
+    const news = NETWORK_CODE.exec(text)?.[1] ?? text;
+    return !sentences.slice(0, index).some((earlier) => earlier.includes(news));
+  });
 }
+
+/** Node's sentence about a connection, such as `connect ECONNREFUSED 127.0.0.1:1`: its code is all that it adds. */
+const NETWORK_CODE = /^(?:connect|read|write|getaddrinfo) (E[A-Z]+)(?: \S+)?$/;
 
 function listChain(error: unknown): readonly unknown[] {
   const chain: unknown[] = [];

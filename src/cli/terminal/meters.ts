@@ -262,6 +262,7 @@ function formatBar({ bytes, total }: MeasuredProgress): string {
  */
 export const OUTPUT_STAGES: ReadonlyMap<string, string> = new Map([
   ['pour ISO', 'written'],
+  ['pour disk image', 'written'],
   ['push ISO', 'in the registry'],
   ['pull ISO', 'written'],
   ['make delta', 'written'],

@@ -90,11 +90,11 @@ function requireWhole(gpt: Gpt): void {
   const found = `header at ${block}, ${entryCount} entries of ${entrySize} bytes at ${entriesBlock}`;
   const isUsual = [block, entriesBlock, entryCount, entrySize].join() === '1,2,128,128';
   if (crcOk && isUsual) return;
-  const problem = isUsual ? 'has a wrong CRC' : 'has an unusual form';
+  const form = { expected: 'header at 1, 128 entries of 128 bytes at 2', found };
   throw new IntegrityError(
     'metal-image.malformed-gpt',
-    `the GUID partition table of the metal image ${problem}`,
-    { expected: 'header at 1, 128 entries of 128 bytes at 2', found, hint: HINT },
+    `the GUID partition table of the metal image has ${isUsual ? 'a wrong CRC' : 'an unusual form'}`,
+    { ...(!isUsual && form), hint: HINT },
   );
 }
 

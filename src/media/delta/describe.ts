@@ -3,6 +3,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { openIso, type IsoImage } from '../../iso/index.ts';
+import { refuseQcow2 } from '../disk-image.ts';
 import { readIndex } from '../media-index.ts';
 import { isDelta, readDeltaHead } from './file.ts';
 import { refuseHalfApplied } from './in-place/marker.ts';
@@ -86,7 +87,7 @@ async function refuseDelta(file: RandomAccess): Promise<void> {
   });
 }
 
-/** @throws IntegrityError `delta.half-applied`; the errors of `openIso` and `refuseDelta` */
+/** @throws IntegrityError `delta.half-applied`, `disk-image.qcow2`; the errors of `openIso` and `refuseDelta` */
 export async function openGivenIso(image: RandomAccess): Promise<IsoImage> {
   try {
     return await openIso(image);
@@ -94,6 +95,7 @@ export async function openGivenIso(image: RandomAccess): Promise<IsoImage> {
     if (error instanceof IntegrityError) {
       await refuseDelta(image);
       await refuseHalfApplied(image);
+      await refuseQcow2(image);
     }
     throw error;
   }

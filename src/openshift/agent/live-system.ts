@@ -190,7 +190,7 @@ function decodeMembers(bytes: Uint8Array): {
     });
   } catch (cause) {
     if (!(cause instanceof SealiftError)) throw cause;
-    throw malformed(`is not a newc archive: ${cause.message}`, cause);
+    throw malformed('is not a newc archive', cause);
   }
 }
 

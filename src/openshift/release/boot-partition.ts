@@ -121,6 +121,7 @@ async function copyBoot({ metal, boot, signal }: BootEdit, path: string): Promis
 
 async function editCopy(image: string, folder: string, edit: BootEdit): Promise<void> {
   const { menu, epoch, signal } = edit;
+  await checkFileSystem(image, 'is damaged', signal);
   /** debugfs ends with 0 even if a command fails: its results are read back. */
   const debugfs = async (...commands: readonly string[]): Promise<string> => {
     const script = await nameAside(join(folder, 'commands'));
@@ -151,8 +152,36 @@ async function editCopy(image: string, folder: string, edit: BootEdit): Promise<
   const made = await readFileIfPresent(join(folder, 'made.cfg'));
   if (!made?.equals(wanted)) throw refuse(`did not take the new ${MENU}: is it full?`);
   if ((await listEntries(debugfs)).length > 0) throw refuse('keeps boot entries that were removed');
-  await runProcess('e2fsck', ['-fn', image], { env: { PATH }, timeout: TIMEOUT_MS, signal });
+  await checkFileSystem(image, `is damaged by the new ${MENU}`, signal);
 }
+
+/** Bits of e2fsck's exit code (e2fsck(8)): errors left, and a file system that it cannot open. */
+const HAS_ERRORS = 4 | 8;
+
+async function checkFileSystem(image: string, problem: string, signal: AbortSignal): Promise<void> {
+  let reason: string | undefined;
+  await runProcess('e2fsck', ['-fn', image], {
+    env: { PATH },
+    timeout: TIMEOUT_MS,
+    signal,
+    onFailure(output, exitCode = 0) {
+      if ((exitCode & HAS_ERRORS) !== 0) reason = findReason(output, image);
+    },
+  }).catch((error: unknown) => {
+    if (reason === undefined) throw error;
+    throw refuse(`${problem}: e2fsck reports "${reason}"`);
+  });
+}
+
+/** The first finding, without version, headings and the answers to questions. */
+const findReason = (output: string, image: string): string =>
+  output
+    .split('\n')
+    .map((line) => line.trim())
+    .find((line) => line !== '' && !/^(?:e2fsck \d|Pass \d)/.test(line))
+    ?.replace(/\.?\s+[A-Z][\w ]*\? no$/, '')
+    .replaceAll(image, 'the file system')
+    .replace(/^e2fsck: /, '') ?? 'errors';
 
 /** Entries of the boot loader specification; the names come from the image and go into a command. */
 async function listEntries(

@@ -32,11 +32,12 @@ export const takeMetalImage: Stage<{ readonly given: GivenBaseIso }, BaseIso, Me
   },
 };
 
+/** An image that was unpacked is named by its origin, not by its place in the cache. */
 async function judge(image: BaseIso, digests: FileDigests): Promise<void> {
   await readUnchanged(await fileOf(image), digests, async () => {
     const access = await openRandomAccess(image.path);
     try {
-      await readMetalImage(access);
+      await readMetalImage({ ...access, path: image.from });
     } finally {
       await access.close();
     }

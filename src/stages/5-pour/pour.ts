@@ -2,7 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import type { FileInput } from '../../base/disk/file-digests.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Json } from '../../base/text/json.ts';
-import type { Stage, StageTime } from '../../engine/index.ts';
+import type { Stage, StageContext, StageTime } from '../../engine/index.ts';
 import type { Layout } from '../../iso/index.ts';
 import { compareLayout, type LayoutComparison } from '../../media/compare-layout.ts';
 import type { ReusableIso } from '../../media/seeds.ts';
@@ -62,40 +62,52 @@ type PourIsoTools = Pick<StageTools, 'client' | 'openExtents' | 'isos' | 'openOu
 /** Brings an ISO to its place and seals it; writes no byte if an earlier build has finished it. */
 export const pourAndSeal: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
   name: 'pour ISO',
-  async run({ place, report, stages, base, files, blobs, toFetch, ...work }, tools, context) {
-    const started = performance.now();
-    const { client, isos, openExtents, openOutput } = tools;
-    const { size } = work.layout;
-    const layout = digestLayout(work.layout);
-    const output = openOutput(place, context);
-    const finished = await output.look({ layout, size, checksum: work.checksum });
-    const { isPresent = finished !== undefined, ...poured } = finished
-      ? describeUntouched(size, finished)
-      : await output.put({
-          ...work,
-          openExtent: openExtents({ base, files, blobs }),
-          sourcesOf: listSources(blobs),
-          onProgress(bytes, total, fetched) {
-            const network = { bytes: fetched, total: Math.max(toFetch, fetched) };
-            context.onProgress(bytes, total, { network });
-          },
-          ...withoutUndefined({ earlier: chooseEarlier(work.layout, isos) }),
-        });
-    const milliseconds = Math.round(performance.now() - started);
-    const made = {
-      ...poured,
-      hosts: client.statistics(),
-      stages: [...stages, { stage: 'pour ISO', milliseconds, reused: false }],
-      layout,
-      isUpToDate: isPresent,
-    };
-    const sealed = { layout, report: { ...report, ...made } };
-    const { digest } = made;
-    if (finished?.isSealed !== true)
-      await output.seal({ ...sealed, ...withoutUndefined({ digest }) });
-    return made;
-  },
+  run: (input, tools, context) => pour(input, tools, { ...context, stage: 'pour ISO' }),
 };
+
+/** Brings a disk image to its place and seals it, like an ISO. */
+export const pourAndSealDisk: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
+  name: 'pour disk image',
+  run: (input, tools, context) => pour(input, tools, { ...context, stage: 'pour disk image' }),
+};
+
+async function pour(
+  { place, report, stages, base, files, blobs, toFetch, ...work }: PourIsoInput,
+  tools: PourIsoTools,
+  context: StageContext & { readonly stage: string },
+): Promise<MadeIso> {
+  const started = performance.now();
+  const { client, isos, openExtents, openOutput } = tools;
+  const { size } = work.layout;
+  const layout = digestLayout(work.layout);
+  const output = openOutput(place, context);
+  const finished = await output.look({ layout, size, checksum: work.checksum });
+  const { isPresent = finished !== undefined, ...poured } = finished
+    ? describeUntouched(size, finished)
+    : await output.put({
+        ...work,
+        openExtent: openExtents({ base, files, blobs }),
+        sourcesOf: listSources(blobs),
+        onProgress(bytes, total, fetched) {
+          const network = { bytes: fetched, total: Math.max(toFetch, fetched) };
+          context.onProgress(bytes, total, { network });
+        },
+        ...withoutUndefined({ earlier: chooseEarlier(work.layout, isos) }),
+      });
+  const milliseconds = Math.round(performance.now() - started);
+  const made = {
+    ...poured,
+    hosts: client.statistics(),
+    stages: [...stages, { stage: context.stage, milliseconds, reused: false }],
+    layout,
+    isUpToDate: isPresent,
+  };
+  const sealed = { layout, report: { ...report, ...made } };
+  const { digest } = made;
+  if (finished?.isSealed !== true)
+    await output.seal({ ...sealed, ...withoutUndefined({ digest }) });
+  return made;
+}
 
 /** Describes an ISO of this size that an earlier build has finished: no byte of it was moved. */
 export const describeUntouched = (

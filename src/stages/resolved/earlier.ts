@@ -128,8 +128,7 @@ async function readUntouched(known: Finished, output: string): Promise<Report | 
   const text = await readFileIfPresent(namesBeside(output).report);
   if (!text || digestOf(text) !== known.report) return undefined;
   for (const [path, digest] of Object.entries(known.beside ?? {})) {
-    const bytes = await readFileIfPresent(path);
-    if (!bytes || digestOf(bytes) !== digest) return undefined;
+    if (!(await hasFile(path)) || (await digestFile(path)) !== digest) return undefined;
   }
   return JSON.parse(text.toString('utf8')) as Report;
 }

@@ -27,7 +27,7 @@ describe.skipIf(!requireTool('qemu-img'))('a copy for QEMU', () => {
     const { signal } = new AbortController();
     const context = { signal, onProgress: () => undefined, warn: () => undefined };
     const input = { output, qcow2: join(folder, 'disk.qcow2'), mode: 0o600 };
-    await convertToQcow2.run(input, {}, context);
+    await convertToQcow2.run(input, { workDir: join(directory, 'work') }, context);
     watching.close();
     expect([...modes]).toEqual([0o600]);
     expect(await readdir(folder)).toEqual(['disk.qcow2']);
