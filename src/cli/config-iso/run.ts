@@ -10,7 +10,7 @@ import { toPrintable } from '../../base/text/words.ts';
 import { findNetworkTool } from '../../nmstate/index.ts';
 import type { SitesVerdict } from '../../stages/config-isos.ts';
 import type { SiteTools } from '../../stages/request.ts';
-import type { CliHost } from '../host.ts';
+import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { showEvent, showMessage } from '../terminal/output.ts';
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
 import { type Phrase, type Report, say, writeReport } from '../terminal/report.ts';
@@ -24,6 +24,7 @@ export async function runSites<Result>(
   work: (tools: SiteTools) => Promise<Result>,
 ): Promise<Result> {
   const { signal, now } = host;
+  keepGarbageSmall(100);
   const nmstate = await findNetworkTool(host);
   const progress = createProgress(host, logFormat);
   try {
