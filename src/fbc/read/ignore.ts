@@ -26,12 +26,13 @@ type OneCharacter = {
 
 /** The rules of an ignore file in `base`. */
 export function parseIgnoreFile(text: string, base: readonly string[]): readonly IgnoreRule[] {
+  const isExactly = createExactly();
   return text
     .replace(/^\uFEFF/, '')
     .split(/\r?\n/)
     .map(trimEnd)
     .filter((line) => line !== '' && !line.startsWith('#'))
-    .map((line) => parseRule(line, base));
+    .map((line) => parseRule(line, base, isExactly));
 }
 
 /** Spaces at the end count only after a backslash. */
@@ -41,7 +42,7 @@ function trimEnd(line: string): string {
   return line.slice(0, end);
 }
 
-function parseRule(line: string, base: readonly string[]): IgnoreRule {
+function parseRule(line: string, base: readonly string[], isExactly: Exactly): IgnoreRule {
   const isNegated = line.startsWith('!');
   const pattern = isNegated ? line.slice(1) : line;
   const onlyDirectories = pattern.endsWith('/');
@@ -53,14 +54,14 @@ function parseRule(line: string, base: readonly string[]): IgnoreRule {
     onlyDirectories,
     isAnchored: path.includes('/'),
     names: names.map((name, index) => {
-      if (name !== '**') return parseName(name);
+      if (name !== '**') return parseName(name, isExactly);
       // At the end it matches the contents of a directory, not the directory itself.
       return index === names.length - 1 && names.length > 1 ? ['*'] : '**';
     }),
   };
 }
 
-function parseName(name: string): readonly CharacterPattern[] {
+function parseName(name: string, isExactly: Exactly): readonly CharacterPattern[] {
   const patterns: CharacterPattern[] = [];
   const characters = Array.from(name);
   const lastClose = characters.lastIndexOf(']');
@@ -73,21 +74,28 @@ function parseName(name: string): readonly CharacterPattern[] {
     } else if (character === '\\') {
       patterns.push(isExactly(characters[++at] ?? '\\'));
     } else {
-      patterns.push(parseCharacter(character));
+      patterns.push(parseCharacter(character, isExactly));
     }
   }
   return patterns;
 }
 
-function parseCharacter(character: string): CharacterPattern {
+function parseCharacter(character: string, isExactly: Exactly): CharacterPattern {
   if (character === '*') return '*';
   return character === '?' ? { matches: () => true, steps: 1 } : isExactly(character);
 }
 
-const isExactly = (wanted: string): CharacterPattern => ({
-  matches: (character) => character === wanted,
-  steps: 1,
-});
+type Exactly = (wanted: string) => OneCharacter;
+
+/** One pattern for each character of a file: one for each place would take a hundred times the memory of the file. */
+function createExactly(): Exactly {
+  const known = new Map<string, OneCharacter>();
+  return (wanted) => {
+    const pattern = known.get(wanted) ?? { matches: (found) => found === wanted, steps: 1 };
+    known.set(wanted, pattern);
+    return pattern;
+  };
+}
 
 /** `[abc]`, `[a-z]`, `[!a]`; undefined if the bracket is never closed: it is literal then. */
 function parseSet(

@@ -245,7 +245,7 @@ async function readRules(walk: Walk, path: readonly string[]): Promise<readonly 
   return parseIgnoreFile(await readFile(file, 'utf8'), path);
 }
 
-/** A byte of an ignore file takes about a hundred bytes of memory. */
+/** A byte of an ignore file takes up to a hundred bytes of memory. */
 const STEPS_OF_BYTE = 20;
 
 async function examine(
