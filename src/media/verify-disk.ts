@@ -111,7 +111,7 @@ async function verifyTables(image: RandomAccess, { findings }: Work): Promise<Ra
   }
   findings.oddities.push(
     `the disk has ${image.size} bytes and the image on it ${size}; what is behind was not compared, and ` +
-      'the backup partition table is not at the end of the disk, to which "sgdisk -e" moves it',
+      'the backup partition table is not at the end of the disk',
   );
   return { ...image, size, isDevice: false };
 }

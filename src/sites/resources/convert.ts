@@ -21,23 +21,28 @@ export function convertResources(
   { name, files, root: wanted }: SiteInput,
   asked: SiteFlow | undefined,
 ): SiteInput {
-  const isShared = wanted !== undefined;
-  const { resources, beside, ...found } = (isShared ? sortShared : sortFiles)(files);
-  const roots = isShared ? (found.rootsByName.get(wanted) ?? []) : found.roots;
+  const { resources, beside, roots, faults } = sortOf(files, wanted);
   const [root] = roots;
   if (!root || roots.length > 1) {
-    const why = explainRoots(roots, resources);
-    return { name, files: [], problems: [refuse(files[0]?.shownAs ?? name, why)] };
+    const why = refuse(files[0]?.shownAs ?? name, explainRoots(roots, resources));
+    return { name, files: [], problems: faults.length > 0 ? faults : [why] };
   }
   const made = convertRoot(root, { resources, beside, asked });
   return {
     name,
     files: made.files.length === 0 ? [] : joinFiles(made.files, made.beside ?? beside),
-    problems: [...made.problems, ...refuseTwice(root, made.files, beside)],
+    problems: [...faults, ...made.problems, ...refuseTwice(root, made, beside)],
     warnings: made.warnings,
     ...withoutUndefined({ installMembers: made.installMembers, release: made.release }),
     madeOf: [...listDocuments(root, made), ...beside],
   };
+}
+
+/** Sorts the files of a site; faults of a folder with several sites belong to none of them. */
+function sortOf(files: readonly SiteFile[], wanted: string | undefined) {
+  if (wanted === undefined) return sortFiles(files);
+  const { rootsByName, ...shared } = sortShared(files);
+  return { ...shared, roots: rootsByName.get(wanted) ?? [], faults: [] };
 }
 
 type Given = {
@@ -63,14 +68,18 @@ function joinFiles(made: readonly SiteFile[], beside: readonly SiteFile[]): read
 /** An AgentClusterInstall takes agent-config.yaml into account. */
 function refuseTwice(
   { kind }: FoundResource,
-  made: readonly SiteFile[],
+  made: Made,
   beside: readonly SiteFile[],
 ): readonly DocumentProblem[] {
-  const paths = new Set(made.map(({ path }) => path));
-  return beside
-    .filter(({ path }) => paths.has(path) && (path !== AGENT_FILE || kind === 'ClusterInstance'))
+  const paths = new Set(made.files.map(({ path }) => path));
+  const agent = kind === 'AgentClusterInstall' ? [] : beside.filter(isAgentConfig);
+  const manifests = (made.beside ?? beside).filter((file) => !isAgentConfig(file));
+  return [...agent, ...manifests]
+    .filter(({ path }) => paths.has(path))
     .map(({ path, shownAs }) => refuse(shownAs, `${path} is also made of the ${kind}`));
 }
+
+const isAgentConfig = ({ path }: SiteFile): boolean => path === AGENT_FILE;
 
 function explainRoots(
   roots: readonly FoundResource[],

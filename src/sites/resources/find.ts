@@ -30,10 +30,20 @@ export type FoundResource = {
   readonly cluster?: number;
 };
 
-/** Documents that are resources; others, and faulty ones, are left out: each reader reads its own again. */
-export function findResources(files: readonly SiteFile[]): readonly FoundResource[] {
+/** The resources of files; faults are those of documents that may be resources, and that nothing can read. */
+export type FoundResources = {
+  readonly resources: readonly FoundResource[];
+  readonly faults: readonly DocumentProblem[];
+};
+
+/** Leaves out documents of other kinds. */
+export function findResources(files: readonly SiteFile[]): FoundResources {
   const room = { left: MOST_PARSED };
-  return files.flatMap((file) => listHeads(file, room).map((head) => ({ ...head, file })));
+  const found = files.map((file) => ({ file, ...listHeads(file, room) }));
+  return {
+    resources: found.flatMap(({ file, heads }) => heads.map((head) => ({ ...head, file }))),
+    faults: found.flatMap(({ faults }) => faults),
+  };
 }
 
 /** Characters of the documents that stay parsed: a site has some ten thousand, a folder of many sites millions. */
@@ -41,39 +51,64 @@ const MOST_PARSED = 128 * 1024;
 
 type Room = { left: number };
 type Head = Omit<FoundResource, 'file'>;
-type FoundHead = { readonly head: Head; readonly parsed: ParsedText | undefined };
+type ReadHead = {
+  readonly head?: Head;
+  readonly parsed?: ParsedText | undefined;
+  readonly faults: readonly DocumentProblem[];
+};
+type Heads = { readonly heads: readonly Head[]; readonly faults: readonly DocumentProblem[] };
 
 /** By the bytes of a file, which may have the resources of many sites. */
-const known = new WeakMap<Uint8Array, readonly Head[]>();
+const known = new WeakMap<Uint8Array, Heads>();
 
-function listHeads(file: SiteFile, room: Room): readonly Head[] {
+function listHeads(file: SiteFile, room: Room): Heads {
   const { bytes } = file;
   const before = known.get(bytes);
   if (before) return before;
   const pieces = cutDocuments(Buffer.from(bytes).toString('utf8')).filter(mayBeResource);
-  const found = pieces.flatMap((piece) =>
+  const found = pieces.map((piece) =>
     readHead({ file, piece, parsed: parseText(withoutSeparator(piece)) }, room),
   );
-  known.set(
-    bytes,
-    found.map(({ head }) => head),
-  );
-  return found.map(({ head, parsed }) => ({ ...head, ...withoutUndefined({ parsed }) }));
+  const faults = found.flatMap((each) => each.faults);
+  const heads = found.flatMap(({ head }) => (head ? [head] : []));
+  known.set(bytes, { heads, faults });
+  return {
+    heads: found.flatMap(({ head, parsed }) =>
+      head ? [{ ...head, ...withoutUndefined({ parsed }) }] : [],
+    ),
+    faults,
+  };
 }
 
 /** False for a text without the key of a kind, in any case; an escape may spell it as well. */
 const mayBeResource = ({ text }: ManifestPiece): boolean =>
   text.includes('\\') || text.toLowerCase().includes('kind');
 
-function readHead(document: Required<Document>, room: Room): readonly FoundHead[] {
-  const { kind = '', apiVersion = '', metadata = {} } = readFound(document, HEAD).value;
+/** A line with the key of a kind. */
+const HAS_KIND = /^["']?kind["']?[ \t]*:/m;
+
+function readHead(document: Required<Document>, room: Room): ReadHead {
+  const read = readFound(document, HEAD);
+  const { kind = '', apiVersion = '', metadata = {} } = read.value;
   const { name = '', namespace } = metadata;
-  if (kind === '' || name === '') return [];
   const { piece } = document;
+  if (kind === '' || name === '') {
+    return { faults: HAS_KIND.test(piece.text) ? judgeNameless(kind, read) : [] };
+  }
   room.left -= piece.text.length;
   const parsed = room.left > 0 ? document.parsed : undefined;
-  return [{ head: { kind, apiVersion, name, piece, ...withoutUndefined({ namespace }) }, parsed }];
+  const head = { kind, apiVersion, name, piece, ...withoutUndefined({ namespace }) };
+  return { head, parsed, faults: [] };
 }
+
+/** A list of resources needs no name. */
+const judgeNameless = (
+  kind: string,
+  { problems, report }: ConfigDocument<unknown>,
+): readonly DocumentProblem[] =>
+  problems.length > 0 || ['', 'Kustomization', 'List'].includes(kind)
+    ? problems
+    : [report('metadata.name', 'Required value')];
 
 type Document = Pick<FoundResource, 'file' | 'piece' | 'parsed'>;
 
@@ -81,9 +116,18 @@ type Document = Pick<FoundResource, 'file' | 'piece' | 'parsed'>;
 export const readFound = <S extends Shape>(
   document: Document,
   shape: S,
-  publicKeys = PUBLIC_KEYS,
-): ConfigDocument<TypeOf<S>> =>
-  moveLines(decodeYaml({ ...sourceOf(document), publicKeys }, shape), document.piece.line - 1);
+  { publicKeys = PUBLIC_KEYS, most }: Reading = {},
+): ConfigDocument<TypeOf<S>> => {
+  const count = { values: 0, ...withoutUndefined({ most }) };
+  const source = { ...sourceOf(document), publicKeys, count };
+  return moveLines(decodeYaml(source, shape), document.piece.line - 1);
+};
+
+type Reading = {
+  readonly publicKeys?: ReadonlySet<string>;
+  /** Values that the document may have; absent: as many as any configuration. */
+  readonly most?: number;
+};
 
 const sourceOf = ({
   file,

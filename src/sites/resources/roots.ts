@@ -1,6 +1,6 @@
 import { groupBy } from '../../base/lists.ts';
 import { type SiteFile, AGENT_FILE } from '../site.ts';
-import { findResources, type FoundResource } from './find.ts';
+import { findResources, type FoundResource, type FoundResources } from './find.ts';
 import { listClusters, SITE_CONFIG_KIND } from './site-config/shape.ts';
 
 /* Owns the resources that are a site, with the others that they refer to. */
@@ -30,6 +30,7 @@ const isRoot = ({ kind }: FoundResource): boolean => ROOTS.includes(kind);
 /** The files of a folder, sorted for all of its sites at once. */
 type SortedFiles = {
   readonly resources: readonly FoundResource[];
+  readonly faults: FoundResources['faults'];
   readonly roots: readonly FoundResource[];
   readonly rootsByName: ReadonlyMap<string, readonly FoundResource[]>;
   readonly beside: readonly SiteFile[];
@@ -49,16 +50,26 @@ export function sortShared(files: readonly SiteFile[]): SortedFiles {
 
 export function sortFiles(files: readonly SiteFile[]): SortedFiles {
   const found = findResources(files.filter((file) => !isBeside(file)));
-  const resources = found.flatMap((resource) =>
+  const resources = found.resources.flatMap((resource) =>
     resource.kind === SITE_CONFIG_KIND ? listClusters(resource) : [resource],
   );
   const roots = resources.filter(isRoot);
   const rootsByName = groupBy(roots, ({ name }) => name);
-  return { resources, roots, rootsByName, beside: files.filter(isBeside) };
+  const beside = files.filter(isBeside);
+  return { resources, faults: found.faults, roots, rootsByName, beside };
 }
 
-export const listRoots = (files: readonly SiteFile[]): readonly SiteRoot[] =>
-  sortFiles(files).roots.map(({ name, kind, file }) => ({ name, kind, file: file.shownAs }));
+/** The roots of a folder, and the faults of documents that may be others. */
+export function listRoots(files: readonly SiteFile[]): {
+  readonly roots: readonly SiteRoot[];
+  readonly faults: FoundResources['faults'];
+} {
+  const { roots, faults } = sortFiles(files);
+  return {
+    roots: roots.map(({ name, kind, file }) => ({ name, kind, file: file.shownAs })),
+    faults,
+  };
+}
 
 const ROOT_KIND = /\bkind["']?\s*:\s*["']?(?:ClusterInstance|(?:Agent|Image)ClusterInstall)\b/g;
 const SITE_CONFIG = /\bkind["']?\s*:\s*["']?SiteConfig\b/;

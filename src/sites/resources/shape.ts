@@ -117,7 +117,7 @@ const KEYS = listPublicKeys(CLUSTER_INSTANCE);
 export type InstanceDocument = ConfigDocument<TypeOf<typeof CLUSTER_INSTANCE>>;
 
 export const readInstance = (resource: FoundResource): InstanceDocument =>
-  readFound(resource, CLUSTER_INSTANCE, KEYS);
+  readFound(resource, CLUSTER_INSTANCE, { publicKeys: KEYS });
 
 export type Conversion = {
   readonly spec: Spec;

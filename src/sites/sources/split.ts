@@ -16,25 +16,39 @@ type Open = (folder: string) => Promise<SiteInput>;
 /** The site of each cluster of such a folder has the name of its resource. Other sites stay as they are. */
 export async function splitSites(list: ResourceList): Promise<SiteList> {
   const parts: Part[] = [];
+  const unread: SiteProblem[] = [];
   const openFolder = rememberLast(list.open);
   for (const folder of list.ofResources) {
-    const roots = await readRoots(openFolder, folder);
-    if (roots.length > 1)
-      append(
-        parts,
-        roots.map((root) => ({ ...root, folder })),
-      );
+    const { roots, faults } = await readRoots(openFolder, folder);
+    if (roots.length < 2) continue;
+    append(
+      parts,
+      roots.map((root) => ({ ...root, folder })),
+    );
+    append(
+      unread,
+      faults.map(({ file, line, path, problem }) => ({
+        ...REFUSED,
+        name: '',
+        file: `${file}:${line}`,
+        problem: path === '' ? problem : `${path}: ${problem}`,
+      })),
+    );
   }
-  return parts.length === 0 ? list : replaceFolders({ ...list, openFolder }, parts);
+  if (parts.length === 0) return list;
+  const problems = [...list.problems, ...unread];
+  return replaceFolders({ ...list, problems, openFolder }, parts);
 }
 
+const NO_ROOTS = { roots: [], faults: [] };
+
 /** A site that cannot be read is refused when it is opened. */
-async function readRoots(open: Open, folder: string): Promise<readonly SiteRoot[]> {
+async function readRoots(open: Open, folder: string): Promise<ReturnType<typeof listRoots>> {
   try {
     const { files } = await open(folder);
-    return mayHaveRoots(files) ? listRoots(files) : [];
+    return mayHaveRoots(files) ? listRoots(files) : NO_ROOTS;
   } catch (error) {
-    if (error instanceof SealiftError) return [];
+    if (error instanceof SealiftError) return NO_ROOTS;
     throw error;
   }
 }

@@ -1,19 +1,25 @@
 import { stringify } from 'yaml';
 import { describe, expect, it } from 'vitest';
+import { createRedaction } from '../../../src/base/text/redact.ts';
+import { checkAnySite } from '../../../src/sites/check-any.ts';
 import { convertResources } from '../../../src/sites/resources/convert.ts';
 import type { SiteFlow } from '../../../src/sites/resources/shape.ts';
 import { agentInstance, instanceNode } from '../../support/cluster-instances.ts';
 import { oldCluster, oldNode, siteConfig, siteConfigTree } from '../../support/site-configs.ts';
+import { TEST_EPOCH } from '../../support/site-inputs.ts';
 import type { Tree } from '../../support/site-archives.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-function convert(tree: Tree, flow?: SiteFlow, root?: string) {
-  const files = Object.entries(tree).map(([path, text]) => ({
+const listFiles = (tree: Tree) =>
+  Object.entries(tree).map(([path, text]) => ({
     path: path.slice('site/'.length),
     bytes: Buffer.from(text),
     shownAs: path,
   }));
+
+function convert(tree: Tree, flow?: SiteFlow, root?: string) {
+  const files = listFiles(tree);
   const input = { name: 'site', files, ...(root !== undefined && { root }) };
   const made = convertResources(input, flow);
   return {
@@ -22,6 +28,16 @@ function convert(tree: Tree, flow?: SiteFlow, root?: string) {
     warnings: (made.warnings ?? []).map(({ path, problem }) => `${path}: ${problem}`),
     lines: (made.problems ?? []).map(({ line }) => line),
   };
+}
+
+/** Problems of the cluster, also those that its made files have. */
+function checkOne(cluster: Members): readonly string[] {
+  const files = listFiles(siteConfigTree('site', siteConfig([cluster])));
+  const { problems } = checkAnySite(convertResources({ name: 'site', files }, undefined), {
+    epoch: TEST_EPOCH,
+    redaction: createRedaction(),
+  });
+  return problems.map(({ path, problem }) => `${path}: ${problem}`);
 }
 
 const convertOne = (cluster: Members, more: Members = {}, tree: Tree = {}) =>
@@ -140,6 +156,43 @@ describe('a cluster of a SiteConfig', () => {
     expect(warnings).toEqual(['spec.clusters[1].nodes[1].rol: unknown field "rol"']);
   });
 
+  it('keeps its place after a faulty cluster, and its own problems', () => {
+    const bad = { ...oldCluster('site2', { additionalNTPSources: 'ntp.example.com' }) };
+    const tree = siteConfigTree('site', siteConfig([null as never, oldCluster('site1'), bad]));
+    expect(convert(tree, undefined, 'site1').problems).toEqual([]);
+    expect(convert(tree, undefined, 'site2').problems).toEqual([
+      'spec.clusters[2].additionalNTPSources: cannot unmarshal string into a field of type list',
+    ]);
+  });
+
+  it('may be one of hundreds in a file', () => {
+    const clusters = Array.from({ length: 200 }, (_, at) => oldCluster(`site${at}`));
+    const { problems } = convert(
+      siteConfigTree('site', siteConfig(clusters)),
+      undefined,
+      'site199',
+    );
+    expect(problems).toEqual([]);
+  });
+
+  it.each([
+    ['a text', 'interfaces: []'],
+    ['a list', []],
+  ])('is refused with %s for a network', (_what, config) => {
+    const nodes = [oldNode(0, { nodeNetwork: { config } }), oldNode(1), oldNode(2)];
+    expect(convertOne(oldCluster('site1', { nodes })).problems).toEqual([]);
+    expect(checkOne(oldCluster('site1', { nodes }))).toContain(
+      'spec.clusters[0].nodes[0].nodeNetwork.config: cannot unmarshal it into an object',
+    );
+  });
+
+  it('is refused with agent-config.yaml beside it, which is made of it', () => {
+    const beside = { 'site/agent-config.yaml': 'rendezvousIP: 192.0.2.12\n' };
+    expect(convertOne(oldCluster('site1'), {}, beside).problems).toEqual([
+      ': agent-config.yaml is also made of the SiteConfig',
+    ]);
+  });
+
   it('is refused with another version, and without a cluster', () => {
     const other = { ...siteConfig([oldCluster('site1')]), apiVersion: 'ran.openshift.io/v2' };
     expect(convert(siteConfigTree('site', other)).problems).toEqual([
@@ -218,6 +271,27 @@ describe('the folders of manifests of a SiteConfig', () => {
   it('are the one of extraManifestPath without search paths, and openshift/ without both', () => {
     expect(take({}, { extraManifestPath: 'extra-manifests' }).files).toHaveLength(2);
     expect(take({}).files).toContainEqual(['openshift/b.yaml', other]);
+  });
+
+  it('are none if the list is empty', () => {
+    expect(take({ searchPaths: [] }, { extraManifestPath: 'openshift' })).toEqual({
+      files: [],
+      problems: [],
+    });
+  });
+
+  it('are refused with a file that a ConfigMap has as well', () => {
+    const map = {
+      kind: 'ConfigMap',
+      metadata: { name: 'extra' },
+      data: { 'a.yaml': manifest('x') },
+    };
+    const cluster = oldCluster('site1', {
+      extraManifests: { searchPaths: ['extra-manifests'] },
+      manifestsConfigMapRefs: [{ name: 'extra' }],
+    });
+    const tree = { ...siteConfigTree('site', siteConfig([cluster]), map), ...folders };
+    expect(convert(tree).problems).toEqual([': openshift/a.yaml is also made of the SiteConfig']);
   });
 
   it('are refused if the site does not have them', () => {

@@ -65,6 +65,28 @@ describe('a folder with several ClusterInstances', () => {
     expect(second.sites['beta']?.inputs).not.toBe(first.sites['beta']?.inputs);
   });
 
+  it('tells of a document that nothing can read, and that may be another of them', async () => {
+    const others = {
+      'all/broken.yaml': 'kind: ClusterInstance\nmetadata: {name: gamma}\nspec: {nodes: [a\n',
+      'all/nameless.yaml': 'kind: ClusterInstance\nmetadata: {}\n',
+      'all/values.yaml': 'a: {{ .Values.kind }}\n',
+    };
+    const { problems, ...read } = await readAll(writeTree(root, { ...two(), ...others }));
+    expect(namesOf({ problems, ...read })).toEqual(['alpha: alpha', 'beta: beta']);
+    const [first, ...rest] = problems.filter((each) => each.startsWith('error'));
+    expect(first).toMatch(/^error : not valid YAML: /);
+    expect(rest.at(-1)).toBe('error : metadata.name: Required value');
+    expect(problems.join('\n')).not.toContain('Values');
+  });
+
+  it('tells where the only one of them cannot be read', async () => {
+    const tree = { 'all/a.yaml': 'kind: ClusterInstance\nmetadata: {name: a}\nspec: [a\n' };
+    const { sites } = await readAll(writeTree(root, tree));
+    expect(sites['all']?.findings).toMatchObject([
+      { file: expect.stringContaining('a.yaml') as string, line: 4 },
+    ]);
+  });
+
   it('tells a fault of one of them for that one alone', async () => {
     const { sites } = await readAll(writeTree(root, two({ clusterType: 'Sno' })));
     expect(sites['alpha']?.findings).toEqual([]);

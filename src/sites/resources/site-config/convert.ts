@@ -1,5 +1,5 @@
 import type { DocumentProblem } from '../../../base/errors.ts';
-import { objectOrEmpty, withoutUndefined } from '../../../base/lists.ts';
+import { isObject, withoutUndefined } from '../../../base/lists.ts';
 import type { ReportProblem } from '../../../shape/report.ts';
 import type { SiteFile } from '../../site.ts';
 import type { FoundResource, ResourceIndex } from '../find.ts';
@@ -143,7 +143,7 @@ const orSingle = (many: readonly string[], one: string | undefined): readonly st
 
 function toNode({ nodeNetwork = {}, ...node }: OldNode, flow: SiteFlow) {
   const { config, ...network } = nodeNetwork;
-  const isEmpty = Object.keys(objectOrEmpty(config)).length === 0;
+  const isEmpty = isObject(config) && Object.keys(config).length === 0;
   return {
     ...withoutEmpty(node),
     nodeNetwork: isEmpty ? network : nodeNetwork,
@@ -154,5 +154,7 @@ function toNode({ nodeNetwork = {}, ...node }: OldNode, flow: SiteFlow) {
 /** The converter leaves out empty texts and lists. */
 const withoutEmpty = <T extends object>(given: T): T =>
   Object.fromEntries(
-    Object.entries(given).filter(([, value]) => (value as { length?: number }).length !== 0),
+    Object.entries(given).filter(
+      ([, value]) => value !== '' && !(Array.isArray(value) && value.length === 0),
+    ),
   ) as T;

@@ -24,18 +24,20 @@ export function takeManifests(
 ): Taken {
   const problems: DocumentProblem[] = [];
   const folders = listFolders(place);
-  const taken = folders.length === 0 ? beside : takeFolders(place, { folders, beside, problems });
-  const moved = taken.map((file) => ({
-    ...file,
-    path: folders.length === 0 ? file.path : `${FOLDERS[flow]}/${nameOf(file)}`,
-  }));
-  return { files: filterFiles(place, moved, problems), problems };
+  const manifests = beside.filter(({ path }) => path.includes('/'));
+  const taken = folders
+    ? takeFolders(place, { folders, manifests, problems }).map((file) => ({
+        ...file,
+        path: `${FOLDERS[flow]}/${nameOf(file)}`,
+      }))
+    : manifests;
+  return { files: filterFiles(place, taken, problems), problems };
 }
 
 type Folder = { readonly name: string; readonly path: string };
 
-/** extraManifestPath has an effect only without searchPaths. */
-function listFolders({ cluster, path }: ClusterPlace): readonly Folder[] {
+/** extraManifestPath has an effect only without searchPaths, which may be empty. Undefined without both. */
+function listFolders({ cluster, path }: ClusterPlace): readonly Folder[] | undefined {
   const { extraManifests: { searchPaths } = {}, extraManifestPath = '' } = cluster;
   if (searchPaths)
     return searchPaths.map((name, at) => ({
@@ -43,25 +45,25 @@ function listFolders({ cluster, path }: ClusterPlace): readonly Folder[] {
       path: `${path}.extraManifests.searchPaths[${at}]`,
     }));
   return extraManifestPath === ''
-    ? []
+    ? undefined
     : [{ name: extraManifestPath, path: `${path}.extraManifestPath` }];
 }
 
 type Taking = {
   readonly folders: readonly Folder[];
-  readonly beside: readonly SiteFile[];
+  readonly manifests: readonly SiteFile[];
   readonly problems: DocumentProblem[];
 };
 
 /** The file of a later folder takes the place of one with its name. */
 function takeFolders(
   { document }: ClusterPlace,
-  { folders, beside, problems }: Taking,
+  { folders, manifests, problems }: Taking,
 ): readonly SiteFile[] {
   const byName = new Map<string, SiteFile>();
   for (const { name, path } of folders) {
     const folder = name.replace(/^(?:\.\/)+|\/+$/g, '');
-    const files = beside.filter((file) => file.path.startsWith(`${folder}/`));
+    const files = manifests.filter((file) => file.path.startsWith(`${folder}/`));
     if (files.length === 0) {
       const hint = `put the manifests into ${Object.values(FOLDERS).join('/ or ')}/ beside the SiteConfig`;
       problems.push(document.report(path, `no manifests are read from "${name}"`, { hint }));

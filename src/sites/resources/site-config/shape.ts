@@ -33,6 +33,11 @@ const OLD_NODE = partial({
   userData: FREE,
 });
 
+export type OldNode = TypeOf<typeof OLD_NODE>;
+
+/** Stands in for a faulty item of a list, so that the others keep their places. */
+const NO_NODE: OldNode = {};
+
 const OLD_CLUSTER = partial({
   ...OF_ALL,
   ...CLUSTER_MEMBERS,
@@ -52,8 +57,12 @@ const OLD_CLUSTER = partial({
   siteConfigMap: FREE,
   numMasters: INTEGER,
   numWorkers: INTEGER,
-  nodes: list(OLD_NODE),
+  nodes: list(otherwise(OLD_NODE, NO_NODE)),
 });
+
+export type OldCluster = TypeOf<typeof OLD_CLUSTER>;
+
+const NO_CLUSTER: OldCluster = {};
 
 const SITE_CONFIG = partial(
   {
@@ -67,15 +76,13 @@ const SITE_CONFIG = partial(
       clusterImageSetNameRef: TEXT,
       sshPublicKey: TEXT,
       sshPrivateKeySecretRef: FREE,
-      clusters: list(OLD_CLUSTER),
+      clusters: list(otherwise(OLD_CLUSTER, NO_CLUSTER)),
     }),
   },
   { others: 'warned' },
 );
 
 export type SiteConfigSpec = NonNullable<TypeOf<typeof SITE_CONFIG>['spec']>;
-export type OldCluster = TypeOf<typeof OLD_CLUSTER>;
-export type OldNode = TypeOf<typeof OLD_NODE>;
 
 export type SiteConfigDocument = ConfigDocument<TypeOf<typeof SITE_CONFIG>>;
 
@@ -88,11 +95,16 @@ export type ClusterPlace = {
 
 const KEYS = listPublicKeys(SITE_CONFIG);
 
+/** A file of the largest size has fewer; aliases may bring more. */
+const MOST_VALUES = 300_000;
+
 /** By document, of which each cluster asks: one reading for all. */
 const known = new WeakMap<FoundResource['piece'], SiteConfigDocument>();
 
 export function readSiteConfig(resource: FoundResource): SiteConfigDocument {
-  const document = known.get(resource.piece) ?? readFound(resource, SITE_CONFIG, KEYS);
+  const document =
+    known.get(resource.piece) ??
+    readFound(resource, SITE_CONFIG, { publicKeys: KEYS, most: MOST_VALUES });
   known.set(resource.piece, document);
   return document;
 }
