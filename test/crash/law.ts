@@ -80,7 +80,9 @@ export async function spoil(course: Course, step: Step, fault: Fault): Promise<V
       return { hit: undefined, end: 'missed', problems: [] };
     disk?.cut(fault === 'torn');
     const found = await digestOutputs(row, path);
-    const isNew = ended.code === (row.code ?? 0) || step.call === END;
+    // Programs that the command runs end as well: then it has failed before its own end.
+    const isEnd = step.call === END && errorCode(ended.stderr) === undefined;
+    const isNew = ended.code === (row.code ?? 0) || isEnd;
     const problems = [
       ...judgeEnd(ended, row),
       ...compare(found, isNew ? [after] : row.isInPlace ? [] : [before, after]),
