@@ -93,27 +93,33 @@ export type MadeValue = {
   readonly placeOf: (path: string) => WrittenPlace;
 };
 
+/** Reports problems of one document at the places of its values in others. */
+export const reportElsewhere = (
+  placeOf: MadeValue['placeOf'],
+): Pick<ConfigDocument, 'report' | 'lineOf'> => ({
+  report(place, problem, details) {
+    const { document, path } = placeOf(typeof place === 'string' ? place : (place.path ?? ''));
+    return document.report(path, problem, { ...details, shownPath: path });
+  },
+  lineOf(written) {
+    const { document, path } = placeOf(written);
+    return document.lineOf(path);
+  },
+});
+
 /** Reads a made value along a shape, members as Go's JSON decoder matches them; a problem names the place where its value was written. */
 export function decodeMade<S extends Shape>(
   { value, placeOf }: MadeValue,
   shape: S,
 ): ConfigDocument<TypeOf<S>> {
-  const report: ReportProblem = (place, problem, details) => {
-    const { document, path } = placeOf(typeof place === 'string' ? place : (place.path ?? ''));
-    return document.report(path, problem, { ...details, shownPath: path });
-  };
   const document: ConfigDocument<unknown> = {
     value,
     problems: [],
     warnings: [],
     isBroken: false,
-    report,
+    ...reportElsewhere(placeOf),
     file: placeOf('').document.file,
     fileOf: (path) => placeOf(path).document.file,
-    lineOf(path) {
-      const { document: written, path: there } = placeOf(path);
-      return written.lineOf(there);
-    },
     writtenOf: () => undefined,
     nulls: new Set(),
     path: '',

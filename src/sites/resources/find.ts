@@ -64,7 +64,10 @@ const known = new WeakMap<Uint8Array, Heads>();
 function listHeads(file: SiteFile, room: Room): Heads {
   const { bytes } = file;
   const before = known.get(bytes);
-  if (before) return before;
+  if (before) {
+    const faults = before.faults.map((fault) => ({ ...fault, file: file.shownAs }));
+    return { heads: before.heads, faults };
+  }
   const pieces = cutDocuments(Buffer.from(bytes).toString('utf8')).filter(mayBeResource);
   const found = pieces.map((piece) =>
     readHead({ file, piece, parsed: parseText(withoutSeparator(piece)) }, room),

@@ -1,8 +1,7 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { unlessEmpty } from '../../base/text/words.ts';
-import { decodeYaml, type ConfigDocument } from '../../shape/document.ts';
-import type { ReportProblem } from '../../shape/report.ts';
+import { decodeYaml, reportElsewhere, type ConfigDocument } from '../../shape/document.ts';
 import { FREE, LEFT_OUT, list, partial, type Plain, TEXT, type TypeOf } from '../../shape/shape.ts';
 import { PUBLIC_KEYS } from '../documents.ts';
 import {
@@ -244,13 +243,5 @@ function placeInParts(parts: Parts): Pick<Conversion['document'], 'report' | 'li
       path: written ? path.replace(written, to) : path,
     };
   };
-  const report: ReportProblem = (place, problem, details) => {
-    const found = locate(typeof place === 'string' ? place : (place.path ?? ''));
-    return found.document.report(found.path, problem, { ...details, shownPath: found.path });
-  };
-  const lineOf = (path: string): number => {
-    const found = locate(path);
-    return found.document.lineOf(found.path);
-  };
-  return { report, lineOf };
+  return reportElsewhere(locate);
 }

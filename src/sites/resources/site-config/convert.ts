@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../../base/errors.ts';
 import { isObject, withoutUndefined } from '../../../base/lists.ts';
-import type { ReportProblem } from '../../../shape/report.ts';
+import { reportElsewhere } from '../../../shape/document.ts';
 import type { SiteFile } from '../../site.ts';
 import type { FoundResource, ResourceIndex } from '../find.ts';
 import { convertDocument } from '../instance.ts';
@@ -65,12 +65,6 @@ const checkVersion = ({ value, report }: SiteConfigDocument): readonly DocumentP
 function asInstance(spec: SiteConfigSpec, place: ClusterPlace, flow: SiteFlow): InstanceDocument {
   const { document } = place;
   const toPath = createPaths(listPaths(place));
-  const report: ReportProblem = (where, problem, details = {}) => {
-    if (typeof where !== 'string') return document.report(where, problem, details);
-    const path = toPath(where);
-    const shownPath = details.shownPath === where ? path : details.shownPath;
-    return document.report(path, problem, { ...details, shownPath });
-  };
   const isOwn = ({ path }: DocumentProblem): boolean => isOfCluster(path, place);
   return {
     ...document,
@@ -82,8 +76,7 @@ function asInstance(spec: SiteConfigSpec, place: ClusterPlace, flow: SiteFlow): 
     },
     problems: document.problems.filter(isOwn),
     warnings: document.warnings.filter(isOwn),
-    report,
-    lineOf: (path) => document.lineOf(toPath(path)),
+    ...reportElsewhere((path) => ({ document, path: toPath(path) })),
     writtenOf: (path) => document.writtenOf(toPath(path)),
     nulls: new Set(),
   };

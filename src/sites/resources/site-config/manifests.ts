@@ -109,9 +109,9 @@ function reportAbsent(
   }
 }
 
-/** By default: the list that has an effect, and the one that must be empty. */
 type ListName = 'include' | 'exclude';
 
+/** By default: the list that has an effect, and the one that must be empty. */
 const LISTS = new Map<string, readonly [used: ListName, other: ListName]>([
   ['include', ['exclude', 'include']],
   ['exclude', ['include', 'exclude']],

@@ -5,12 +5,7 @@ import type { ClusterPlace, SiteConfigSpec } from './shape.ts';
 
 const OF_ALL = ['crTemplates', 'biosConfigRef'];
 const OF_SITES = [...OF_ALL, 'crAnnotations', 'sshPrivateKeySecretRef'];
-const OF_CLUSTERS = [
-  ...OF_ALL,
-  'mergeDefaultMachineConfigs',
-  'extraManifestOnly',
-  'siteConfigMap',
-] as const;
+const OF_CLUSTERS = [...OF_ALL, 'mergeDefaultMachineConfigs', 'extraManifestOnly', 'siteConfigMap'];
 const OF_NODES = [...OF_ALL, 'diskPartition', 'userData', 'cpuset'];
 
 export function listMissing(

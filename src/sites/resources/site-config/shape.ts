@@ -102,9 +102,9 @@ const MOST_VALUES = 300_000;
 const known = new WeakMap<FoundResource['piece'], SiteConfigDocument>();
 
 export function readSiteConfig(resource: FoundResource): SiteConfigDocument {
-  const document =
-    known.get(resource.piece) ??
-    readFound(resource, SITE_CONFIG, { publicKeys: KEYS, most: MOST_VALUES });
+  const before = known.get(resource.piece);
+  if (before?.file === resource.file.shownAs) return before; // its name becomes shorter once it is listed
+  const document = readFound(resource, SITE_CONFIG, { publicKeys: KEYS, most: MOST_VALUES });
   known.set(resource.piece, document);
   return document;
 }
