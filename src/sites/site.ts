@@ -17,6 +17,9 @@ export const INSTALL_FILE = 'install-config.yaml';
 export const AGENT_FILE = 'agent-config.yaml';
 export const IMAGE_BASED_FILE = 'image-based-config.yaml';
 
+/** The folder of the manifests of a site, by its kind. */
+export const MANIFESTS_OF = { 'agent': 'openshift', 'image-based': 'extra-manifests' } as const;
+
 /* Owns the types of a site: its unread inputs, its checked form, and the findings that concern one site. */
 
 /** A file of a site's inputs, out of a folder, an archive or a filled template. */

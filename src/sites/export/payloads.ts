@@ -7,6 +7,7 @@ import { listManifestFiles } from '../agent/manifests.ts';
 import { MAX_FILE } from '../sources/list.ts';
 import type { HostController } from './host-table.ts';
 import type { ExportPlace, Members, SiteExport } from './site-export.ts';
+import { MANIFESTS_OF } from '../site.ts';
 
 /* Owns the Secrets, ConfigMaps and the Namespace of a site. */
 
@@ -114,7 +115,7 @@ type PlacedManifest = {
 function listManifests({ site, files }: SiteExport): readonly PlacedManifest[] {
   // Whole files: the reader of a site cuts them into documents.
   const found = site.kind === 'agent' ? listManifestFiles(files) : listExtraManifests(files);
-  const folder = site.kind === 'agent' ? 'openshift' : 'extra-manifests';
+  const folder = MANIFESTS_OF[site.kind];
   return found.map(({ name, bytes }) => ({
     name,
     bytes,

@@ -1,6 +1,12 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
-import { type SiteInput, INSTALL_FILE, AGENT_FILE, IMAGE_BASED_FILE } from '../site.ts';
+import {
+  type SiteInput,
+  INSTALL_FILE,
+  AGENT_FILE,
+  IMAGE_BASED_FILE,
+  MANIFESTS_OF,
+} from '../site.ts';
 import { readRendezvousAnnotation } from './annotations.ts';
 import { type FoundResource, indexResources, type ResourceIndex } from './find.ts';
 import { makeInstanceConfig } from './install-config.ts';
@@ -124,7 +130,7 @@ export function convertSpec(conversion: Conversion): SiteInput['files'] {
           { ...mapImageBased(conversion), ...more?.imageBased },
           createPaths(IMAGE_BASED_PATHS),
         ),
-    ...listManifests(conversion, references, flow === 'agent' ? 'openshift' : 'extra-manifests'),
+    ...listManifests(conversion, references, MANIFESTS_OF[flow]),
   ];
 }
 

@@ -43,6 +43,15 @@ function checkOne(cluster: Members): readonly string[] {
 const convertOne = (cluster: Members, more: Members = {}, tree: Tree = {}) =>
   convert({ ...siteConfigTree('site', siteConfig([cluster], more)), ...tree });
 
+const SAME: Members = {
+  clusterImageSetNameRef: 'other',
+  additionalNTPSources: ['192.0.2.1'],
+  cpuPartitioningMode: 'AllNodes',
+  platformType: 'BareMetal',
+  installConfigOverrides: '{"capabilities":{"baselineCapabilitySet":"v4.21"}}',
+  proxy: { httpProxy: 'http://192.0.2.9:3128' },
+};
+
 /** The members that siteconfig-converter adds, renames or leaves out, by hand. */
 const CONVERSIONS: readonly (readonly [what: string, old: Members, instance: Members])[] = [
   ['three nodes', oldCluster('site1'), { clusterType: 'HighlyAvailable' }],
@@ -77,25 +86,7 @@ const CONVERSIONS: readonly (readonly [what: string, old: Members, instance: Mem
       ],
     },
   ],
-  [
-    'members of the same name',
-    oldCluster('site1', {
-      clusterImageSetNameRef: 'other',
-      additionalNTPSources: ['192.0.2.1'],
-      cpuPartitioningMode: 'AllNodes',
-      platformType: 'BareMetal',
-      installConfigOverrides: '{"capabilities":{"baselineCapabilitySet":"v4.21"}}',
-      proxy: { httpProxy: 'http://192.0.2.9:3128' },
-    }),
-    {
-      clusterImageSetNameRef: 'other',
-      additionalNTPSources: ['192.0.2.1'],
-      cpuPartitioningMode: 'AllNodes',
-      platformType: 'BareMetal',
-      installConfigOverrides: '{"capabilities":{"baselineCapabilitySet":"v4.21"}}',
-      proxy: { httpProxy: 'http://192.0.2.9:3128' },
-    },
-  ],
+  ['members of the same name', oldCluster('site1', SAME), SAME],
 ];
 
 const manifest = (name: string): string =>

@@ -1,5 +1,5 @@
 import type { DocumentProblem } from '../../../base/errors.ts';
-import type { SiteFile } from '../../site.ts';
+import { MANIFESTS_OF, type SiteFile } from '../../site.ts';
 import type { SiteFlow } from '../shape.ts';
 import type { ClusterPlace } from './shape.ts';
 
@@ -9,12 +9,6 @@ import type { ClusterPlace } from './shape.ts';
  */
 
 type Taken = { readonly files: readonly SiteFile[]; readonly problems: readonly DocumentProblem[] };
-
-/** The folder that the reader of each flow knows. */
-const FOLDERS: Readonly<Record<SiteFlow, string>> = {
-  'agent': 'openshift',
-  'image-based': 'extra-manifests',
-};
 
 /** All files beside the resources, unless the cluster names folders. */
 export function takeManifests(
@@ -28,7 +22,7 @@ export function takeManifests(
   const taken = folders
     ? takeFolders(place, { folders, manifests, problems }).map((file) => ({
         ...file,
-        path: `${FOLDERS[flow]}/${nameOf(file)}`,
+        path: `${MANIFESTS_OF[flow]}/${nameOf(file)}`,
       }))
     : manifests;
   return { files: filterFiles(place, taken, problems), problems };
@@ -65,7 +59,7 @@ function takeFolders(
     const folder = name.replace(/^(?:\.\/)+|\/+$/g, '');
     const files = manifests.filter((file) => file.path.startsWith(`${folder}/`));
     if (files.length === 0) {
-      const hint = `put the manifests into ${Object.values(FOLDERS).join('/ or ')}/ beside the SiteConfig`;
+      const hint = `put the manifests into ${Object.values(MANIFESTS_OF).join('/ or ')}/ beside the SiteConfig`;
       problems.push(document.report(path, `no manifests are read from "${name}"`, { hint }));
     }
     for (const file of files) byName.set(nameOf(file), file);
