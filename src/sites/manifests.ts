@@ -17,7 +17,7 @@ import { joinProblem } from '../base/text/words.ts';
 import { findPayloadFaults } from '../openshift/node/payloads.ts';
 import { parseDocument, findYamlExcess, explainYaml } from '../shape/parse-text.ts';
 import { cutDocuments, isBlank, type ManifestPiece, PIECE, SEPARATOR } from './manifest-pieces.ts';
-import type { ImageBasedSite, SiteFile } from './site.ts';
+import { type ImageBasedSite, MANIFESTS_OF, type SiteFile } from './site.ts';
 
 /* Owns the rules of extra manifests, which the node applies without any further check. */
 
@@ -26,7 +26,7 @@ type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint
 
 type At = (offset: number, problem: string, hint?: string) => ManifestFault;
 
-const FOLDER = 'extra-manifests/';
+const FOLDER = `${MANIFESTS_OF['image-based']}/`;
 
 /** The node applies files one by one; it does not ask which other files a kustomization names. */
 const KUSTOMIZATION = /^kustomization\.ya?ml$/i;

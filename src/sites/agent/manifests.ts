@@ -2,11 +2,11 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import type { AgentCluster } from '../../openshift/agent/agent-cluster.ts';
 import { cutDocuments, isBlankPiece } from '../manifest-pieces.ts';
 import { createManifestProblem, findManifestFaults } from '../manifests.ts';
-import type { SiteFile } from '../site.ts';
+import { MANIFESTS_OF, type SiteFile } from '../site.ts';
 
 /* Owns the manifests that a cluster gets when it is installed, from the folder openshift of its site. */
 
-const MANIFEST_FOLDER = 'openshift/';
+const MANIFEST_FOLDER = `${MANIFESTS_OF.agent}/`;
 
 const MANIFEST = /^openshift\/[^/]+\.ya?ml$/;
 
